@@ -1,0 +1,176 @@
+"""Every error that Lanner raises, and those that a run raises to steer its job.
+
+All of them share one base class, ``LannerError``. This module imports nothing of Lanner.
+"""
+
+from datetime import timedelta
+
+__all__ = [
+    "DataModelError",
+    "EmbeddedServerError",
+    "InvalidArgumentError",
+    "JobAlreadyExistsError",
+    "JobCancelledError",
+    "JobError",
+    "JobFailedError",
+    "JobNotFoundError",
+    "LannerError",
+    "NonRetryableError",
+    "RedisUnavailableError",
+    "ResultExpiredError",
+    "RetryAfter",
+    "SerializationError",
+    "ServerVersionError",
+    "StepError",
+    "StepFailedError",
+    "WaitTimeoutError",
+    "WorkerClosedError",
+]
+
+
+class LannerError(Exception):
+    """The base of every error of Lanner."""
+
+
+class InvalidArgumentError(LannerError, ValueError):
+    """An argument cannot be used; nothing was sent. The text names the argument and what would be right."""
+
+
+class SerializationError(LannerError, ValueError):
+    """A value cannot be written to, or read from, Redis. The text names where in the value, and what to do."""
+
+
+class EmbeddedServerError(LannerError):
+    """The embedded server cannot be found or started. The text says what to install or where its log is."""
+
+
+class RedisUnavailableError(LannerError, ConnectionError):
+    """Redis did not answer in time. Where a job may have been added all the same, the text names its id."""
+
+
+class ServerVersionError(LannerError):
+    """The server is older than what Lanner's scripts need (Redis 6.2, Valkey 7.2)."""
+
+
+class DataModelError(LannerError):
+    """The namespace was written by a newer Lanner, whose data this version does not understand."""
+
+
+class WorkerClosedError(LannerError):
+    """The worker or namespace has been closed and does nothing any more."""
+
+
+class JobError(LannerError):
+    """Something about one job.
+
+    Attributes:
+        workflow: The id of the job's workflow.
+        job_id: The job's id.
+    """
+
+    def __init__(self, message: str, *, workflow: str, job_id: str) -> None:
+        super().__init__(message)
+        self.workflow = workflow
+        self.job_id = job_id
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
+
+
+def _rebuild(kind: type[JobError], message: str, state: dict[str, object]) -> JobError:
+    """Make a job's error again from its text and attributes, without its constructor (for pickle and copy)."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.__dict__.update(state)
+    return error
+
+
+class JobFailedError(JobError):
+    """The job has failed for good.
+
+    Attributes:
+        type: The name of the exception that ended it.
+        message: That exception's text.
+        traceback: The traceback where the job ran, as text.
+    """
+
+    # `type` is the name the field uses for an exception's class name
+    def __init__(self, *, workflow: str, job_id: str, type: str, message: str, traceback: str = "") -> None:  # noqa: A002
+        text = f"job {job_id!r} of workflow {workflow!r} failed: {type}: {message}"
+        if traceback:
+            text += f"\n\nwhere it ran:\n{traceback.rstrip()}"
+        super().__init__(text, workflow=workflow, job_id=job_id)
+        self.type = type
+        self.message = message
+        self.traceback = traceback
+
+
+class JobCancelledError(JobError):
+    """The job was cancelled.
+
+    Attributes:
+        reason: What the caller of ``cancel`` gave, or the empty string.
+    """
+
+    def __init__(self, *, workflow: str, job_id: str, reason: str = "") -> None:
+        text = f"job {job_id!r} of workflow {workflow!r} was cancelled" + (f": {reason}" if reason else "")
+        super().__init__(text, workflow=workflow, job_id=job_id)
+        self.reason = reason
+
+
+class WaitTimeoutError(JobError, TimeoutError):
+    """The job had not ended when the time given to ``wait`` was over. It goes on."""
+
+
+class ResultExpiredError(JobError):
+    """The job has ended, and its record has been dropped since (see ``result_ttl``)."""
+
+
+class JobNotFoundError(JobError):
+    """There is no job of this id."""
+
+
+class JobAlreadyExistsError(JobError):
+    """A job of this id exists and may not be replaced."""
+
+
+class StepError(LannerError):
+    """A step was used in a way that could not be replayed: a name used twice, of another kind, or unfit."""
+
+
+class StepFailedError(LannerError):
+    """A step failed for good in an earlier attempt; its failure is replayed and the step does not run again.
+
+    Attributes:
+        step: The step's path.
+        type: The name of the exception that the step raised.
+        message: That exception's text.
+        traceback: The traceback where it was raised, as text.
+    """
+
+    def __init__(self, *, step: str, type: str, message: str, traceback: str = "") -> None:  # noqa: A002
+        super().__init__(f"step {step!r} has failed for good: {type}: {message}")
+        self.step = step
+        self.type = type
+        self.message = message
+        self.traceback = traceback
+
+
+class NonRetryableError(LannerError):
+    """Raise it in a run or a step: the job fails at once, whatever attempts are left.
+
+    Only the error that leaves the run counts, not what caused it.
+    """
+
+
+# named after what the raiser asks for, as one reads it at the raise
+class RetryAfter(LannerError):  # noqa: N818
+    """Raise it in a run or a step: this attempt has failed, and the next begins after ``delay``.
+
+    Attributes:
+        delay: ``timedelta`` or seconds until the next attempt; it replaces the backoff.
+    """
+
+    def __init__(self, delay: timedelta | float, message: str = "") -> None:
+        super().__init__(message or f"try again in {delay}")
+        self.delay = delay

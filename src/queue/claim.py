@@ -1,0 +1,73 @@
+import time
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from .spec import Spec
+
+
+class EndReason(StrEnum):
+    """Why a worker ends a run that has not ended by itself."""
+
+    LOST = "lost"
+    CANCELLED = "cancelled"
+    SHUTDOWN = "shutdown"
+    TIMEOUT = "timeout"
+
+
+class Claim:
+    """A job in a worker's hands.
+
+    Attributes:
+        workflow: The id of its workflow.
+        id: The job's id.
+        token: The fencing token of this claim.
+        data: The payload, as it was added.
+        spec: What never changes in the job: its nonce, priority, group and options.
+        failures: Attempts that have failed.
+        steps: Checkpoints by step path; empty on a first attempt, which reads none.
+        ended: Why the worker ended the run; None while it did not.
+        detail: What came with the reason: that of a cancellation.
+    """
+
+    __slots__ = ("_claimed_at", "_on_end", "_redis_ms", "data", "detail", "ended", "failures", "id", "spec", "steps",
+                 "token", "workflow")
+
+    def __init__(
+        self, *, workflow: str, id: str, token: str, data: str, spec: Spec, failures: int,  # noqa: A002 - its name everywhere
+        steps: Mapping[str, str], redis_ms: int, claimed_at: float,
+    ) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.token = token
+        self.data = data
+        self.spec = spec
+        self.failures = failures
+        self.steps = steps
+        self.ended: EndReason | None = None
+        self.detail = ""
+        self._redis_ms = redis_ms
+        self._claimed_at = claimed_at
+        self._on_end: Callable[[EndReason], None] | None = None
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self.failures + 1
+
+    def now_ms(self) -> int:
+        """Redis' time now, by the monotonic clock since the claim: milliseconds since the epoch."""
+        return self._redis_ms + int((time.monotonic() - self._claimed_at) * 1000)
+
+    def on_end(self, callback: Callable[[EndReason], None]) -> None:
+        """Have ``callback`` called, once, when the worker ends the run; at once if it already has."""
+        self._on_end = callback
+        if self.ended is not None:
+            callback(self.ended)
+
+    def end(self, reason: EndReason, detail: str = "") -> None:
+        """End the run. The first reason counts."""
+        if self.ended is None:
+            self.ended = reason
+            self.detail = detail
+            if self._on_end is not None:
+                self._on_end(reason)

@@ -1,0 +1,81 @@
+"""What an attempt ended in, as values: decided here without I/O, applied in one script."""
+
+import traceback
+from typing import Final
+
+import msgspec
+
+MAX_MESSAGE: Final = 4_000
+MAX_TRACEBACK: Final = 16_000
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An exception as it is kept: names and text only, never constructed again."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Failure":
+        """The record of an exception, its texts bounded (the end of a traceback says most)."""
+        try:
+            message = str(error)
+        except Exception as broken:  # noqa: BLE001 - a user's __str__ may raise anything
+            message = f"(its text cannot be had: {type(broken).__name__})"
+        text = "".join(traceback.format_exception(error))
+        if len(text) > MAX_TRACEBACK:
+            text = "...\n" + text[-MAX_TRACEBACK:]
+        return cls(type(error).__qualname__, message[:MAX_MESSAGE], text)
+
+    def dumps(self) -> str:
+        """As JSON text."""
+        return msgspec.json.encode(self).decode("utf-8", "replace")
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> "Failure":
+        """From JSON text."""
+        return msgspec.json.decode(text, type=cls)
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """The run returned; ``result`` is its value as text."""
+
+    result: str
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The attempt failed and another follows after ``delay_ms``."""
+
+    delay_ms: int
+    failure: Failure
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The job failed for good."""
+
+    failure: Failure
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """The run was ended by a cancellation."""
+
+    reason: str = ""
+
+
+class Suspended(msgspec.Struct, frozen=True):
+    """The run waits and holds nothing meanwhile.
+
+    ``until_ms`` is the first instant (Redis' clock, milliseconds since the epoch) that continues it, or None; each of
+    ``events`` continues it as well.
+    """
+
+    until_ms: int | None
+    events: tuple[str, ...] = ()
+
+
+class Released(msgspec.Struct, frozen=True):
+    """The claim is handed back (a shutdown): the job returns to its place, no attempt is used."""
+
+
+Outcome = Completed | Retry | Failed | Cancelled | Suspended | Released

@@ -1,0 +1,32 @@
+"""What never changes in a job, packed into one field of its record."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+DEFAULT_BACKOFF: Final = (500, 2.0, 30_000)
+DEFAULT_RESULT_TTL_MS: Final = 300_000
+DEFAULT_KEEP_FAILED: Final = 100
+MAX_PRIORITY: Final = 2**21 - 1
+
+
+class Spec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A job's nonce and options, as JSON; what stands at its default is not written.
+
+    The scripts read `run`, `created`, `group`, `priority`, `expires`, `result_ttl`, `keep_failed` and `strict`;
+    `created` is written by the script that adds the job, from Redis' clock. Durations and instants are milliseconds.
+    """
+
+    run: str
+    created: int = 0
+    group: str = ""
+    priority: int = 0
+    max_attempts: int = 1
+    backoff: tuple[int, float, int] = DEFAULT_BACKOFF
+    timeout: int = 0
+    expires: int = 0
+    result_ttl: int = DEFAULT_RESULT_TTL_MS
+    keep_failed: tuple[int, int] = (DEFAULT_KEEP_FAILED, 0)
+    max_stalled: int = 3
+    strict: bool = False
+    trace: Annotated[str, "the caller's trace context"] = ""
