@@ -1,0 +1,232 @@
+"""What may be left in a namespace: every key has a TTL or an owner, and the structures agree with each other.
+
+``RULES`` says it, a line a kind of key. A rule's check yields what is wrong with one key, in words.
+"""
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+
+import pytest
+
+from support.client import Client
+from support.servers import Server
+from support.stored import Key, Stored, read
+
+SETTLES_WITHIN = 2.0  # the last commands of a test's clients may still be on their way
+
+ENDED = ("completed", "failed", "cancelled")
+LIVE = ("ready", "groups", "active", "delayed", "parked")
+
+Complaints = Iterator[str]
+Check = Callable[[Stored, Key, str, str], Complaints]
+
+
+def leftovers(client: Client, base: str) -> list[str]:
+    """What is left below the base without a TTL or an owner, and where structures disagree: one line each."""
+    stored = read(client, base)
+    wrong: list[str] = []
+    for name, key in sorted(stored.keys.items()):
+        for pattern, check in RULES.items():
+            if named := re.fullmatch(_as_regex(pattern), name, re.DOTALL):
+                parts = named.groupdict()
+                wrong += [f"{name}: {text}" for text in check(stored, key, parts.get("wf", ""), parts.get("id", ""))]
+                break
+        else:
+            if not key.expires:
+                wrong.append(f"{name}: has no TTL, and no rule names an owner")
+    return wrong
+
+
+def _record(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
+    places = stored.places.get((workflow, job), [])
+    ended = [place for place in places if place in ENDED]
+    if len(places) > 1:
+        yield f"is in more than one place: {', '.join(places)}"
+    elif not places and not key.expires:
+        yield "has no TTL and is nowhere: it neither waits, nor runs, nor has ended"
+    elif not ended and places and key.expires:
+        yield f"is live ({places[0]}) and would expire"
+    elif ended == ["failed"] and key.expires:
+        yield "has failed and would expire, while keep_failed owns it"
+    elif ended and ended != ["failed"] and not key.expires and stored.members(f"{workflow}:{ended[0]}")[job] < math.inf:
+        yield f"is {ended[0]} with an expiry, and has no TTL"
+
+
+def _of_a_job(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
+    if stored.job(workflow, job) is None and not key.expires:
+        yield "its job has no record"
+
+
+def _ready(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+    for member in key.members:
+        kind, _, name = member.partition(":")
+        if kind == "j" and stored.job(workflow, name) is None:
+            yield f"holds {member}, which has no record"
+        if kind == "g" and not stored.members(f"{workflow}:g:{name}"):
+            yield f"holds {member}, which has no waiting jobs"
+
+
+def _group_waiting(stored: Stored, key: Key, workflow: str, group: str) -> Complaints:
+    yield from _members_have_records(stored, key, workflow, "")
+    if group not in stored.members(f"{workflow}:groups"):
+        yield "is not in groups"
+    held = stored.members(f"{workflow}:ga:{group}") or group in stored.members(f"{workflow}:throttled")
+    if not held and f"g:{group}" not in stored.members(f"{workflow}:ready"):
+        yield "waits, nothing of it runs, and it is not in ready: it would wait for ever"
+
+
+def _group_running(stored: Stored, key: Key, workflow: str, _group: str) -> Complaints:
+    yield from _must_not_expire(key)
+    for job in key.members:
+        record = stored.job(workflow, job)
+        holds = record is not None and "holds" in record.members
+        if job not in stored.members(f"{workflow}:active") and not holds:
+            yield f"holds {job!r}, which neither runs nor keeps its group"
+
+
+def _groups(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+    yield from (
+        f"holds {group!r}, which has no waiting jobs"
+        for group in key.members
+        if not stored.members(f"{workflow}:g:{group}")
+    )
+
+
+def _active(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    yield from _members_have_records(stored, key, workflow, "")
+    leased = stored.members("active")
+    yield from (
+        f"holds {job!r}, which has no lease in the namespace's active"
+        for job in key.members
+        if f"{workflow}:{job}" not in leased
+    )
+
+
+def _leases(stored: Stored, key: Key, _workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+    for member in key.members:
+        workflow, _, job = member.partition(":")
+        if job not in stored.members(f"{workflow}:active"):
+            yield f"holds {member!r}, which is not active in its workflow"
+
+
+def _members_have_records(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+    yield from (f"holds {job!r}, which has no record" for job in key.members if stored.job(workflow, job) is None)
+
+
+def _expiring(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    yield from _members_have_records(stored, key, workflow, "")
+    for job in key.members:
+        record = stored.job(workflow, job)
+        if record is not None and "started" in record.members:
+            yield f"holds {job!r}, which has been started"
+
+
+def _ended_with_expiry(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    for job, expiry in key.members.items():
+        if expiry > stored.now and stored.job(workflow, job) is None:
+            yield f"holds {job!r}, which has no record before its expiry"
+
+
+def _counter(stored: Stored, _key: Key, workflow: str, _id: str) -> Complaints:
+    if not any(f"{workflow}:{kind}" in stored.keys for kind in LIVE):
+        yield "is left while nothing waits and nothing is claimed"
+
+
+def _due(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+    yield from (
+        f"holds {schedule!r}, which is no schedule"
+        for schedule in key.members
+        if f"{workflow}:schedule:{schedule}" not in stored.keys
+    )
+
+
+def _schedule(stored: Stored, _key: Key, workflow: str, schedule: str) -> Complaints:
+    if schedule not in stored.members(f"{workflow}:due"):
+        yield "is never due"
+
+
+def _refusals(stored: Stored, key: Key, _workflow: str, _id: str) -> Complaints:
+    if not key.expires:
+        yield from (
+            f"holds {workflow!r}, which has nothing to run"
+            for workflow in key.members
+            if f"{workflow}:ready" not in stored.keys
+        )
+
+
+def _must_expire(_stored: Stored, key: Key, _workflow: str, _id: str) -> Complaints:
+    if not key.expires:
+        yield "has no TTL"
+
+
+def _must_not_expire(key: Key) -> Complaints:
+    if key.expires:
+        yield "would expire, and what it says with it"
+
+
+def _stays(_stored: Stored, key: Key, _workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+
+
+RULES: Mapping[str, Check] = {
+    "<wf>:j:<id>": _record,
+    "<wf>:steps:<id>": _of_a_job,
+    "<wf>:events:<id>": _of_a_job,
+    "<wf>:ready": _ready,
+    "<wf>:g:<id>": _group_waiting,
+    "<wf>:ga:<id>": _group_running,
+    "<wf>:groups": _groups,
+    "<wf>:throttled": _groups,
+    "<wf>:active": _active,
+    "<wf>:delayed": _members_have_records,
+    "<wf>:parked": _members_have_records,
+    "<wf>:expiring": _expiring,
+    "<wf>:failed": _members_have_records,
+    "<wf>:completed": _ended_with_expiry,
+    "<wf>:cancelled": _ended_with_expiry,
+    "<wf>:pc": _counter,
+    "<wf>:limits": _stays,
+    "<wf>:due": _due,
+    "<wf>:schedule:<id>": _schedule,
+    "<wf>:wake": _must_expire,
+    "active": _leases,
+    "capped": _refusals,
+    "capped:seen": _refusals,
+    "limits": _stays,
+    "meta": _stays,
+    "swept": _stays,
+}
+
+
+def check_namespaces(server: Server, beginning: str) -> None:
+    """Fail the test if anything is left over in a namespace whose id begins so; then delete these namespaces."""
+    wrong = _settled_leftovers(server, beginning)
+    with server.client() as client:
+        for names in client.keys(f"lanner:{{{beginning}*"):
+            client.many([("UNLINK", name) for name in names])
+    if wrong:
+        pytest.fail("left over in Redis after the test:\n  " + "\n  ".join(wrong), pytrace=False)
+
+
+def _settled_leftovers(server: Server, beginning: str) -> list[str]:
+    deadline = time.monotonic() + SETTLES_WITHIN
+    with server.client() as client:
+        while True:
+            stored = chain.from_iterable(client.keys(f"lanner:{{{beginning}*"))
+            bases = {name.partition("}")[0] + "}" for name in stored}
+            wrong = [f"{base} {text}" for base in sorted(bases) for text in leftovers(client, base)]
+            if not wrong or time.monotonic() > deadline:
+                return wrong
+            time.sleep(0.05)
+
+
+def _as_regex(pattern: str) -> str:
+    return re.escape(pattern).replace("<wf>", r"(?P<wf>[A-Za-z0-9_.\-]+)").replace("<id>", r"(?P<id>.+)")
