@@ -10,15 +10,13 @@ async def test_the_answer_of_the_condition_is_returned() -> None:
 
 
 async def test_a_condition_may_be_asynchronous() -> None:
-    happened = anyio.Event()
+    answers = iter([False, True])
 
     async def condition() -> bool:
         await anyio.lowlevel.checkpoint()
-        return happened.is_set()
+        return next(answers)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(wait_until, condition)
-        happened.set()
+    assert await wait_until(condition)
 
 
 async def test_what_never_becomes_so_fails_with_the_condition_in_the_text() -> None:

@@ -1,7 +1,7 @@
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, cast
+from typing import TypeVar, overload
 
 import anyio
 
@@ -10,15 +10,19 @@ Answer = TypeVar("Answer")
 LOOK_AGAIN = 0.01
 
 
+@overload
+async def wait_until(condition: Callable[[], Awaitable[Answer]], timeout: float = 10) -> Answer: ...  # noqa: ASYNC109 - as below
+@overload
+async def wait_until(condition: Callable[[], Answer], timeout: float = 10) -> Answer: ...  # noqa: ASYNC109 - as below
 async def wait_until(
-    condition: Callable[[], Answer | Awaitable[Answer]],
+    condition: Callable[[], object],
     timeout: float = 10,  # noqa: ASYNC109 - it fails the test with what was awaited, which a cancel scope cannot
-) -> Answer:
+) -> object:
     """Wait until the condition (a plain or an async function) answers something true, and return that answer."""
     deadline = time.monotonic() + timeout
     while True:
         answered = condition()
-        answer = cast("Answer", await answered if inspect.isawaitable(answered) else answered)
+        answer: object = await answered if inspect.isawaitable(answered) else answered
         if answer:
             return answer
         if time.monotonic() > deadline:
