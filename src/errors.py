@@ -4,10 +4,12 @@ All of them share one base class, ``LannerError``. This module imports nothing o
 """
 
 from datetime import timedelta
+from typing import TypeVar
 
 __all__ = [
     "DataModelError",
     "EmbeddedServerError",
+    "EventTimeoutError",
     "InvalidArgumentError",
     "JobAlreadyExistsError",
     "JobCancelledError",
@@ -24,7 +26,7 @@ __all__ = [
     "StepError",
     "StepFailedError",
     "WaitTimeoutError",
-    "WorkerClosedError",
+    "ClosedError",
 ]
 
 
@@ -56,7 +58,7 @@ class DataModelError(LannerError):
     """The namespace was written by a newer Lanner, whose data this version does not understand."""
 
 
-class WorkerClosedError(LannerError):
+class ClosedError(LannerError):
     """The worker or namespace has been closed and does nothing any more."""
 
 
@@ -77,8 +79,11 @@ class JobError(LannerError):
         return (_rebuild, (type(self), str(self), dict(self.__dict__)))
 
 
-def _rebuild(kind: type[JobError], message: str, state: dict[str, object]) -> JobError:
-    """Make a job's error again from its text and attributes, without its constructor (for pickle and copy)."""
+_Error = TypeVar("_Error", bound=LannerError)
+
+
+def _rebuild(kind: type[_Error], message: str, state: dict[str, object]) -> _Error:
+    """Make an error again from its text and attributes, without its constructor (for pickle and copy)."""
     error = kind.__new__(kind)
     Exception.__init__(error, message)
     error.__dict__.update(state)
@@ -138,7 +143,31 @@ class StepError(LannerError):
     """A step was used in a way that could not be replayed: a name used twice, of another kind, or unfit."""
 
 
-class StepFailedError(LannerError):
+class EventTimeoutError(LannerError, TimeoutError):
+    """No event came before the timeout that ``wait_for_event(..., on_timeout="raise")`` was given.
+
+    Attributes:
+        step: The path of the step that waited.
+        event: The event's name.
+    """
+
+    def __init__(self, *, step: str, event: str) -> None:
+        super().__init__(f"step {step!r}: no event {event!r} came before its timeout")
+        self.step = step
+        self.event = event
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
+
+
+class NonRetryableError(LannerError):
+    """Raise it in a run or a step: the job fails at once, whatever attempts are left.
+
+    Only the error that leaves the run counts, not what caused it.
+    """
+
+
+class StepFailedError(NonRetryableError):
     """A step failed for good in an earlier attempt; its failure is replayed and the step does not run again.
 
     Attributes:
@@ -155,12 +184,8 @@ class StepFailedError(LannerError):
         self.message = message
         self.traceback = traceback
 
-
-class NonRetryableError(LannerError):
-    """Raise it in a run or a step: the job fails at once, whatever attempts are left.
-
-    Only the error that leaves the run counts, not what caused it.
-    """
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
 
 
 # named after what the raiser asks for, as one reads it at the raise

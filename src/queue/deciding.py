@@ -1,0 +1,63 @@
+"""What a failed attempt means for its job, decided from the error alone."""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from math import isfinite
+from typing import cast
+
+from ..errors import NonRetryableError, RetryAfter
+from .backoff import MAX_DELAY_MS, Rng, backoff_delay_ms
+from .outcome import Failed, Failure, Retry
+from .spec import Spec
+
+
+def decide(
+    error: BaseException,
+    spec: Spec,
+    failures: int,
+    *,
+    non_retryable: tuple[type[BaseException], ...] = (),
+    rng: Rng = random,
+) -> Retry | Failed:
+    """Decide whether a job is attempted again after ``error`` has left its run.
+
+    An error for good, or no attempt left: failed. ``RetryAfter``: again after its delay. Anything else, whatever
+    it is, again after a backoff. A group of errors is for good when one of them is.
+
+    Args:
+        error: What left the run.
+        spec: The job's options.
+        failures: Attempts that had failed before this one.
+        non_retryable: Types that are for good, as ``NonRetryableError`` is.
+        rng: Where the backoff's jitter comes from.
+    """
+    failure = Failure.of(error)
+    if is_final(error, non_retryable) or failures + 1 >= spec.max_attempts:
+        return Failed(failure)
+    asked = _asked_delay_ms(error)
+    return Retry(backoff_delay_ms(failures + 1, spec.backoff, rng) if asked is None else asked, failure)
+
+
+def is_final(error: BaseException, non_retryable: tuple[type[BaseException], ...] = ()) -> bool:
+    """Whether no further attempt can help: only what was raised counts, not what caused it."""
+    return any(isinstance(each, (NonRetryableError, *non_retryable)) for each in _raised(error))
+
+
+def _asked_delay_ms(error: BaseException) -> int | None:
+    """The longest delay that was asked for; None when none was, or none that is a duration."""
+    delays: list[int] = []
+    for each in _raised(error):
+        if isinstance(each, RetryAfter):
+            seconds = each.delay.total_seconds() if isinstance(each.delay, timedelta) else each.delay
+            if isfinite(seconds) and seconds >= 0:
+                delays.append(min(round(seconds * 1000), MAX_DELAY_MS))
+    return max(delays, default=None)
+
+
+def _raised(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it groups."""
+    yield error
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _raised(each)

@@ -1,0 +1,300 @@
+"""The engine calls that a run has open: which names they took, who is busy, and when only waiting is left."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..errors import StepError
+from .journal import Kind
+from .paths import escaped
+
+QUIET: Final = 0.05
+TURNS: Final = 5
+PATIENCE: Final = 100
+
+
+class RunEnded(asyncio.CancelledError):
+    """What engine calls raise in a run that has ended.
+
+    No ``except Exception`` stops it on its way out; and as it is a cancellation, tasks and task groups of asyncio and
+    anyio end by it without a word.
+    """
+
+
+class Scope:
+    """Where names count: in a run, in one execution of an outer step, or in a ``scope`` within either."""
+
+    __slots__ = ("calls", "names", "outer", "prefix")
+
+    def __init__(self, calls: "Calls | None", outer: "Call | None", prefix: str, names: dict[str, Kind]) -> None:
+        self.calls = calls
+        self.outer = outer
+        self.prefix = prefix
+        self.names = names
+
+
+class Call:
+    """An engine call: a step that runs or waits.
+
+    Attributes:
+        calls: The calls of its run.
+        outer: The step that it was made in; None at the top.
+        path: Its step path.
+        task: The task that it was made in; None while it is not counted.
+        open: Whether it is counted and has not returned.
+        inner: How many open calls were made in it.
+        waiter: What it is parked on; None while it is not.
+        until_ms: The instant that its wait is over; None for no end.
+        event: The name of the event that it waits for.
+        told: Whether news of that event came since it was last looked for.
+    """
+
+    __slots__ = ("_names", "_taken", "calls", "event", "inner", "kind", "open", "outer", "path", "task", "told",
+                 "until_ms", "waiter")  # fmt: skip
+
+    def __init__(self, calls: "Calls", outer: "Call | None", kind: Kind, path: str, taken: dict[str, Kind]) -> None:
+        self.calls = calls
+        self.outer = outer
+        self.kind = kind
+        self.path = path
+        self.task: asyncio.Task[object] | None = None
+        self.open = False
+        self.inner = 0
+        self.waiter: asyncio.Future[None] | None = None
+        self.until_ms: int | None = None
+        self.event: str | None = None
+        self.told = False
+        self._taken = taken
+        self._names: dict[str, Kind] | None = None
+
+    @property
+    def prefix(self) -> str:
+        """What the paths of calls made in it begin with."""
+        return self.path + "/"
+
+    @property
+    def names(self) -> dict[str, Kind]:
+        """The paths that were taken in this execution of it."""
+        if self._names is None:
+            self._names = {}
+        return self._names
+
+    def free_name(self) -> None:
+        """Let the name be used again: the call had no result."""
+        self._taken.pop(self.path, None)
+
+
+here: contextvars.ContextVar[Scope | Call | None] = contextvars.ContextVar("lanner_step", default=None)
+
+
+class Calls:
+    """The open calls of one run.
+
+    Attributes:
+        recorded: Checkpoints by step path: those of earlier attempts, and those of this one that may be needed.
+        open: The calls that have not returned.
+        threads: How many threads run for the run, other than that of a plain workflow.
+        ended: Why no call begins any more, for the text of the signal; empty while they do.
+        returned: Whether the run has returned: calls begin only in steps that it left open.
+        on_quiet: Called when waits are all that is left, and were for a while.
+        on_idle: Called when the last open call of a run that has returned returns, and when no thread is left.
+    """
+
+    __slots__ = ("_activity", "_busy", "_last", "_loop", "_parked", "_refused", "_root", "_watch", "ended", "on_idle",
+                 "on_quiet", "open", "recorded", "returned", "threads")  # fmt: skip
+
+    def __init__(self, recorded: Mapping[str, str], loop: asyncio.AbstractEventLoop) -> None:
+        self.recorded = dict(recorded)
+        self.on_idle: Callable[[], None] = nothing
+        self.on_quiet: Callable[[], None] = nothing
+        self.open: set[Call] = set()
+        self.threads = 0
+        self.ended = ""
+        self.returned = False
+        self._refused = 0
+        self._loop = loop
+        self._root = Scope(None, None, "", {})
+        self._busy = 0
+        self._parked: set[Call] = set()
+        self._activity = 0
+        self._last = 0.0
+        self._watch: asyncio.Handle | None = None
+
+    @property
+    def parked(self) -> set[Call]:
+        """The calls that wait for an instant or an event."""
+        return self._parked
+
+    @property
+    def refusing(self) -> bool:
+        """Whether a call must ask ``refuse`` before it begins."""
+        return self.returned or self.ended != ""
+
+    def name(self, kind: Kind, name: str) -> Call:
+        """Take a name where the caller stands. The call is not counted: that is for plain workflows.
+
+        Raises:
+            StepError: The name is unfit, or taken.
+        """
+        scope = here.get()
+        if scope is None or scope.calls is not self:
+            scope = self._root
+        path = scope.prefix + escaped(name)
+        taken = scope.names
+        if path in taken:
+            raise StepError(_taken_text(path, taken[path]))
+        taken[path] = kind
+        return Call(self, scope if isinstance(scope, Call) else scope.outer, kind, path, taken)
+
+    def scope(self, name: str) -> Scope:
+        """A scope where the caller stands, new or entered again.
+
+        Raises:
+            StepError: The name is unfit, or a step's.
+        """
+        scope = here.get()
+        if scope is None or scope.calls is not self:
+            scope = self._root
+        path = scope.prefix + escaped(name)
+        kind = scope.names.setdefault(path, Kind.SCOPE)
+        if kind is not Kind.SCOPE or path in self.recorded:
+            raise StepError(f"scope {path!r} has the name of a step: give one of them another")
+        return Scope(self, scope if isinstance(scope, Call) else scope.outer, path + "/", scope.names)
+
+    def enter(self, kind: Kind, name: str) -> Call:
+        """Take a name where the caller stands and count the call, until ``leave``.
+
+        Raises:
+            StepError: The name is unfit, or taken.
+        """
+        call = self.name(kind, name)
+        outer = call.outer
+        if outer is not None and outer.open:
+            if outer.inner == 0:
+                self._busy -= 1
+            outer.inner += 1
+        call.task = asyncio.current_task()
+        call.open = True
+        self.open.add(call)
+        self._busy += 1
+        self._moved()
+        return call
+
+    async def refuse(self) -> None:
+        """Raise the signal if calls do not begin any more.
+
+        It lets the loop turn first: code that swallows the signal and tries again shall not hold up everybody.
+
+        Raises:
+            RunEnded: The run has ended, or it has returned and the caller is in none of the steps that it left open.
+        """
+        if not self.ended:
+            scope = here.get()
+            step = scope.outer if isinstance(scope, Scope) else scope
+            if not self.returned or (step is not None and step.open):
+                return
+        self._refused += 1
+        await asyncio.sleep(0 if self._refused < PATIENCE else QUIET)
+        raise RunEnded(self.ended or "the run has returned")
+
+    def leave(self, call: Call) -> None:
+        """The call returns or raises."""
+        call.open = False
+        self.open.discard(call)
+        if call.inner == 0:
+            self._busy -= 1
+        outer = call.outer
+        if outer is not None and outer.open:
+            outer.inner -= 1
+            if outer.inner == 0:
+                self._busy += 1
+        self._moved()
+        if self._parked:
+            self.watch()
+        elif self.returned and not self.open:
+            self.on_idle()
+
+    async def park(self, call: Call, delay: float | None) -> None:
+        """Wait for some seconds (None: for ever) or until the call is told; other steps of the run may go on."""
+        call.waiter = waiter = self._loop.create_future()
+        timer = None if delay is None else self._loop.call_later(delay, _wake, waiter)
+        self._parked.add(call)
+        self._busy -= 1
+        self.watch()
+        try:
+            await waiter
+        finally:
+            if timer is not None:
+                timer.cancel()
+            call.waiter = None
+            self._parked.discard(call)
+            self._busy += 1
+
+    def tell(self, event: str) -> None:
+        """Tell the calls that wait for an event that one may have arrived."""
+        for call in self.open:
+            if call.event == event:
+                call.told = True
+                if call.waiter is not None:
+                    _wake(call.waiter)
+
+    def watch(self) -> None:
+        """If waits are all that is left, see whether it stays so."""
+        if self._parked and not self._busy and not self.threads and self._watch is None:
+            self._last = self._loop.time()
+            self._watch = self._loop.call_later(QUIET, self._look, self._activity, TURNS)
+
+    def thread_ended(self) -> None:
+        """A step's thread has ended, whoever waited for it."""
+        self.threads -= 1
+        self.watch()
+        if not self.threads:
+            self.on_idle()
+
+    def end(self, why: str) -> None:
+        """No call begins any more."""
+        self.ended = why
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def close(self) -> None:
+        """The run is over, and nobody listens any more."""
+        self.end(self.ended or "the run has returned")
+        self.on_idle = self.on_quiet = nothing
+
+    def _moved(self) -> None:
+        self._activity += 1
+        if self._watch is not None:
+            self._last = self._loop.time()
+
+    def _look(self, seen: int, turns: int) -> None:
+        if not self._parked or self._busy or self.threads:
+            self._watch = None
+        elif self._activity != seen:
+            left = self._last + QUIET - self._loop.time()
+            self._watch = self._loop.call_later(max(left, 0), self._look, self._activity, TURNS)
+        elif turns:
+            # the loop may have been held up: what became ready meanwhile gets its turn first
+            self._watch = self._loop.call_soon(self._look, seen, turns - 1)
+        else:
+            self._watch = None
+            self.on_quiet()
+
+
+def nothing() -> None:
+    """Do nothing: the callback of one who does not listen."""
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _taken_text(path: str, kind: Kind) -> str:
+    if kind is Kind.SCOPE:
+        return f"step {path!r} has the name of a scope: give one of them another"
+    return (
+        f"step {path!r} was already used in its scope: a checkpoint is found by its name, so give each step a name of "
+        f"its own, or use `with ctx.step.scope(...)` in a loop"
+    )

@@ -1,0 +1,196 @@
+"""What a run's steps share: its open calls, its journal, its values, its threads."""
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from ..errors import StepError, StepFailedError
+from ..queue.deciding import is_final
+from ..queue.outcome import Failure
+from .calls import Call, Calls, RunEnded, nothing
+from .journal import DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
+from .threads import Threads
+from .values import Values, result_hint
+
+T = TypeVar("T")
+
+DO_DONE = Kind.DO + DONE
+DO_FAILED = Kind.DO + FAILED
+
+
+class Engine:
+    """The inside of one run.
+
+    Attributes:
+        calls: Its open calls.
+        journal: Where its checkpoints are kept.
+        values: How its values are written.
+        non_retryable: The workflow's error types that are for good.
+        on_lost: Called when a write was refused because the claim is lost.
+        thread: The thread of a plain workflow, by its identity; None in an async one.
+        tasks: What a plain workflow's thread has the loop do.
+    """
+
+    __slots__ = ("_loop", "_threads", "calls", "journal", "non_retryable", "on_lost", "tasks", "thread", "values")
+
+    def __init__(
+        self,
+        journal: Journal,
+        values: Values,
+        threads: Threads,
+        non_retryable: tuple[type[BaseException], ...],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._threads = threads
+        self.calls = Calls(journal.recorded, self._loop)
+        self.journal = journal
+        self.values = values
+        self.non_retryable = non_retryable
+        self.on_lost = on_lost
+        self.thread: int | None = None
+        self.tasks: set[asyncio.Task[object]] = set()
+
+    async def record(self, path: str, text: str) -> None:
+        """Store a checkpoint.
+
+        Raises:
+            RunEnded: The run has ended, or does now because the claim is lost; nothing was written.
+        """
+        if self.calls.ended:
+            await self.calls.refuse()
+        if not await self.journal.record(path, text):
+            raise self._lost()
+
+    async def begin_wait(self, call: Call, until_ms: int) -> None:
+        """Fix the instant at which a call's wait is over."""
+        text = pending(call.kind, until_ms)
+        await self.record(call.path, text)
+        self.keep(call, text)
+        call.until_ms = until_ms
+
+    async def take_event(self, event: str, path: str, otherwise: str) -> str | None:
+        """Take an event, as ``Journal.take_event`` does.
+
+        Raises:
+            RunEnded: The run has ended, or does now because the claim is lost; nothing was written.
+        """
+        if self.calls.ended:
+            await self.calls.refuse()
+        try:
+            return await self.journal.take_event(event, path, otherwise)
+        except ClaimLost:
+            raise self._lost() from None
+
+    def replay(self, call: Call, text: str, function: Any) -> Any:
+        """The result of a step that an earlier attempt has finished.
+
+        Raises:
+            StepFailedError: It failed for good.
+            StepError: Its name was that of another kind of step.
+        """
+        state, rest = read_checkpoint(text, Kind.DO, call.path)
+        if state == FAILED:
+            failure = Failure.loads(rest)
+            raise StepFailedError(
+                step=call.path, type=failure.type, message=failure.message, traceback=failure.traceback
+            )
+        return self.values.load(rest, result_hint(function), "its result", call.path)
+
+    def failure_to_keep(self, call: Call, error: BaseException) -> str:
+        """The checkpoint of a step that has raised; empty when there is none, so that it runs again.
+
+        Raises:
+            StepError: Instead of what would end the process if it left a task.
+        """
+        if self.calls.ended:
+            return ""
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
+            raise StepError(
+                f"step {call.path!r} raised {type(error).__name__}({error}), which would end the worker: raise an "
+                f"exception instead"
+            ) from error
+        return DO_FAILED + Failure.of(error).dumps() if is_final(error, self.non_retryable) else ""
+
+    def keep(self, call: Call, text: str) -> None:
+        """Remember a checkpoint for this attempt, in which an outer step may be run again."""
+        self.calls.recorded[call.path] = text
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        """Run a plain function in a thread. One who is cancelled leaves it to itself; the run does not end before it."""
+        # a pair and not set_exception, which refuses StopIteration
+        future: asyncio.Future[tuple[T, BaseException | None]] = self._loop.create_future()
+        work = self._threads.submit(function, partial(self._thread_ended, future))
+        self.calls.threads += 1
+        try:
+            value, error = await future
+        except asyncio.CancelledError:
+            if work.withdraw():
+                self.calls.threads -= 1
+            raise
+        if error is not None:
+            raise error
+        return value
+
+    def run_plain(self, function: Callable[[Any], T], context: Any) -> T:
+        """In its thread: run the function of a plain workflow."""
+        self.thread = threading.get_ident()
+        return function(context)
+
+    def check_thread(self) -> None:
+        """Whether a plain workflow may make an engine call here.
+
+        Raises:
+            StepError: This is not its thread.
+            RunEnded: The run has ended.
+        """
+        if threading.get_ident() != self.thread:
+            raise StepError(
+                "the steps of a plain workflow are used in its own thread, one after another; for parallel branches "
+                "write it with `async def`"
+            )
+        if self.calls.ended:
+            raise RunEnded(self.calls.ended)
+
+    def from_thread(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Have the loop run a coroutine for a plain workflow, whose thread waits for it.
+
+        Raises:
+            StepError: The caller is not in the workflow's thread.
+            RunEnded: The run has ended.
+        """
+        try:
+            self.check_thread()
+        except BaseException:
+            coroutine.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(self._tracked(coroutine), self._loop)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise RunEnded(self.calls.ended or "the event loop ends") from None
+
+    async def _tracked(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self.tasks.add(task)
+        try:
+            return await coroutine
+        finally:
+            self.tasks.discard(task)
+
+    def close(self) -> None:
+        """Nothing of the run goes on; what it refers to is let go."""
+        self.on_lost = nothing
+        self.calls.close()
+
+    def _lost(self) -> RunEnded:
+        self.on_lost()
+        return RunEnded(self.calls.ended)
+
+    def _thread_ended(self, future: "asyncio.Future[tuple[Any, BaseException | None]]", *ended: Any) -> None:
+        if not future.done():
+            future.set_result(ended)
+        self.calls.thread_ended()

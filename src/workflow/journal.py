@@ -1,0 +1,94 @@
+"""What a run keeps between attempts, and how a checkpoint is written.
+
+A checkpoint is one text: its kind, its state, then what the state carries, as it was given:
+
+- ``do:<value>``, ``event:<value>``, ``child:<value>``: done, with the value's text
+- ``do!<failure>``: failed for good, with the failure's record
+- ``wait@<instant>``, ``event@<instant>``: begun, and over at the instant (milliseconds since the epoch)
+- ``event-``: no event came in time
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, Protocol
+
+from ..errors import StepError
+
+
+class ClaimLost(Exception):  # noqa: N818 - a signal between the journal and the run, which users never see
+    """The claim is not ours any more: nothing was written."""
+
+
+class Journal(Protocol):
+    """Where a run's checkpoints are kept.
+
+    A failing call raises; a call that is cancelled may have been executed.
+    """
+
+    @property
+    def recorded(self) -> Mapping[str, str]:
+        """Checkpoints of earlier attempts by step path, loaded with the claim."""
+        ...
+
+    async def record(self, path: str, text: str) -> bool:
+        """Store a checkpoint, over one that is there. False: the claim is lost, nothing was written."""
+        ...
+
+    async def take_event(self, name: str, path: str, otherwise: str = "") -> str | None:
+        """Take the oldest event of a name and write ``EVENT_TAKEN`` and its text as the checkpoint, in one.
+
+        When there is none, write ``otherwise`` as the checkpoint instead (in the same call, so that no event can
+        come between), or nothing if it is empty, and return None. A call that is made again for a path whose event was
+        taken, its answer lost or not awaited, gives that event again and takes none.
+
+        Returns:
+            The event's text.
+
+        Raises:
+            ClaimLost: The claim is lost, nothing was written.
+        """
+        ...
+
+    def now_ms(self) -> int:
+        """Redis' time, in milliseconds since the epoch."""
+        ...
+
+
+class Kind(StrEnum):
+    """What a name in a run stands for. A scope has no checkpoint."""
+
+    DO = "do"
+    WAIT = "wait"
+    EVENT = "event"
+    CHILD = "child"
+    SCOPE = "scope"
+
+
+DONE: Final = ":"
+FAILED: Final = "!"
+PENDING: Final = "@"
+EXPIRED: Final = "-"
+
+EVENT_TAKEN: Final = Kind.EVENT + DONE
+EVENT_EXPIRED: Final = Kind.EVENT + EXPIRED
+
+
+def pending(kind: Kind, until_ms: int) -> str:
+    """The checkpoint of a step that is over at an instant."""
+    return f"{kind.value}{PENDING}{until_ms}"
+
+
+def read_checkpoint(text: str, kind: Kind, path: str) -> tuple[str, str]:
+    """A checkpoint's state and what it carries.
+
+    Raises:
+        StepError: It is of another kind.
+    """
+    if text.startswith(kind):
+        split = len(kind) + 1
+        return text[split - 1 : split], text[split:]
+    found = next((each.value for each in Kind if text.startswith(each)), "unknown")
+    raise StepError(
+        f"step {path!r} is a {kind.value!r} step now and was a {found!r} step when it was recorded in an earlier "
+        f"attempt: give the new step a new name"
+    )

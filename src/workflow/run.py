@@ -1,0 +1,343 @@
+import asyncio
+import contextvars
+import inspect
+import logging
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..errors import SerializationError
+from ..queue.backoff import Rng
+from ..queue.claim import EndReason
+from ..queue.deciding import decide
+from ..queue.outcome import Cancelled, Completed, Failed, Outcome, Released, Retry, Suspended
+from ..queue.spec import Spec
+from .calls import TURNS
+from .context import Context, SyncContext
+from .engine import Engine
+from .journal import Journal, Kind
+from .step import Steps
+from .sync import SyncSteps
+from .threads import Threads, Work
+from .values import Serializer, Values, is_async
+
+IN_PLACE_MS: Final = 1000
+LAST_CALL: Final = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class Run:
+    """One attempt at a job: it drives the workflow's function and tells what that ended in.
+
+    Everything but the function of a plain workflow happens in the event loop that the run was made in.
+
+    Attributes:
+        ended: Why the worker, or a refused write, ended the run; None while neither did. After ``LOST`` the outcome
+            is of no use: the job is somebody else's.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        value: Any,
+        *,
+        workflow: str,
+        job_id: str,
+        spec: Spec,
+        failures: int,
+        journal: Journal,
+        serializer: Serializer,
+        threads: Threads,
+        non_retryable: tuple[type[BaseException], ...] = (),
+        end_timeout: float = 10.0,
+        rng: Rng = random,
+    ) -> None:
+        """Make a run; nothing happens before ``start`` or ``execute``.
+
+        Args:
+            function: The workflow's function, async or plain.
+            value: Its input.
+            workflow: The workflow's id.
+            job_id: The job's id.
+            spec: The job's options.
+            failures: Attempts that have failed before this one.
+            journal: Where its checkpoints are.
+            serializer: How values are written.
+            threads: Where plain functions run.
+            non_retryable: Error types that are for good, as ``NonRetryableError`` is.
+            end_timeout: How long, in seconds, a run that was ended may clean up.
+            rng: Where the backoff's jitter comes from.
+        """
+        self.ended: EndReason | None = None
+        self._function = function
+        self._workflow = workflow
+        self._job_id = job_id
+        self._spec = spec
+        self._failures = failures
+        self._journal = journal
+        self._threads = threads
+        self._end_timeout = end_timeout
+        self._rng = rng
+        self._non_retryable = non_retryable
+        self._loop = asyncio.get_running_loop()
+        self._values = Values(serializer, workflow, job_id)
+        self._engine = Engine(journal, self._values, threads, non_retryable, self._lost)
+        self._calls = self._engine.calls
+        self._input = value
+        self._task: asyncio.Task[None] | None = None
+        self._work: Work | None = None
+        self._future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._outcome: Outcome | None = None
+        self._forced: Outcome | None = None
+        self._ending: dict[asyncio.Task[Any], int] = {}
+        self._main_done = True
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def threads_running(self) -> int:
+        """How many threads run for it, which nothing can end; the outcome waits for them."""
+        plain = self._work is not None and self._work.started and not self._main_done
+        return self._calls.threads + plain
+
+    async def execute(self) -> Outcome:
+        """Run the workflow's function, and tell what it ended in.
+
+        Whoever waits here and is cancelled ends the run as a shutdown does.
+        """
+        future = self.start()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._future = self._loop.create_future()
+            self.end(EndReason.SHUTDOWN)
+            self._settle()
+            await self._future
+            raise
+
+    def start(self) -> asyncio.Future[Outcome]:
+        """Start the workflow's function. The future has the outcome once nothing of the run goes on.
+
+        For a worker that would otherwise make a task to wait in.
+        """
+        if self._forced is not None:
+            return self._future
+        identity = {"workflow": self._workflow, "job_id": self._job_id, "group": self._spec.group}
+        attempt = self._failures + 1
+        self._main_done = False
+        self._calls.on_idle = self._settle
+        self._calls.on_quiet = self._quiet
+        if is_async(self._function):
+            context = Context[Any](self._input, Steps(self._engine), attempt=attempt, **identity)
+            self._task = self._loop.create_task(self._run(context))
+            self._task.add_done_callback(self._task_ended)
+        else:
+            plain = SyncContext[Any](self._input, SyncSteps(self._engine), attempt=attempt, **identity)
+            variables = contextvars.copy_context()
+            self._work = self._threads.submit(
+                lambda: variables.run(self._engine.run_plain, self._function, plain), self._thread_ended
+            )
+        return self._future
+
+    def end(self, reason: EndReason, detail: str = "") -> None:
+        """End the run: its tasks are cancelled and may clean up, and its steps write nothing any more.
+
+        The first reason counts. To be called in the event loop.
+
+        Args:
+            reason: Why.
+            detail: The reason of a cancellation, as its caller gave it.
+        """
+        if self._forced is None and not self._future.done():
+            self.ended = reason
+            self._end(self._outcome_of(reason, detail), reason.value)
+
+    def event_arrived(self, name: str) -> None:
+        """Have the steps that wait for an event look for it."""
+        self._calls.tell(name)
+
+    async def _run(self, context: Context[Any]) -> None:
+        try:
+            value = await self._function(context)
+        except BaseException as error:  # noqa: BLE001 - whatever leaves user code fails the job and not the worker
+            self._raised(error)
+        else:
+            self._returned(value)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() and self._forced is None:  # before its first step
+            self._raised(asyncio.CancelledError())
+        self._main_ended()
+
+    def _thread_ended(self, value: Any, error: BaseException | None) -> None:
+        if error is not None:
+            self._raised(error)
+        elif inspect.isawaitable(value):
+            if inspect.iscoroutine(value):
+                value.close()
+            self._raised(TypeError("the workflow is a plain function that returned an awaitable: write it `async def`"))
+        else:
+            self._returned(value)
+        self._main_ended()
+
+    def _returned(self, value: Any) -> None:
+        if self._forced is None:
+            try:
+                self._outcome = Completed(self._values.dump(value, "its result"))
+            except SerializationError as error:
+                self._outcome = self._decide(error)
+
+    def _raised(self, error: BaseException) -> None:
+        if self._forced is None:
+            self._outcome = self._decide(error)
+        elif isinstance(error, Exception):
+            logger.warning("%s raised while it was being ended", self._name, exc_info=error)
+
+    def _main_ended(self) -> None:
+        self._main_done = True
+        calls = self._calls
+        calls.returned = True
+        if self._forced is None and calls.open:
+            running = sorted(call.path for call in calls.open if call.kind is Kind.DO)
+            if running:
+                logger.warning(
+                    "%s has returned or raised while steps were still running, which are awaited now: %s. Await every "
+                    "step before the run ends.",
+                    self._name,
+                    ", ".join(map(repr, running)),
+                )
+            for call in list(calls.open):
+                # a wait that nobody awaits has no effect, unless an outer step ends with it
+                if call.kind is not Kind.DO and (call.outer is None or not call.outer.open):
+                    _cancel(call.task)
+        self._settle()
+
+    def _quiet(self) -> None:
+        """Waits are all that is left: sleep in Redis, if they take long enough."""
+        parked = self._calls.parked
+        instants = [call.until_ms for call in parked if call.until_ms is not None]
+        first = min(instants, default=None)
+        if first is not None and first - self._journal.now_ms() <= IN_PLACE_MS:
+            return
+        if self._main_done:
+            for call in list(self._calls.open):
+                _cancel(call.task)
+            return
+        events = tuple(sorted({call.event for call in parked if call.event is not None}))
+        self._end(Suspended(first, events), "it sleeps")
+
+    def _lost(self) -> None:
+        self.end(EndReason.LOST)
+
+    def _outcome_of(self, reason: EndReason, detail: str) -> Outcome:
+        match reason:
+            case EndReason.CANCELLED:
+                return Cancelled(detail)
+            case EndReason.TIMEOUT:
+                return self._decide(
+                    TimeoutError(detail or f"the attempt took longer than its timeout, {self._spec.timeout / 1000:g} s")
+                )
+            case EndReason.LOST | EndReason.SHUTDOWN:
+                return Released()
+
+    def _decide(self, error: BaseException) -> Retry | Failed:
+        return decide(error, self._spec, self._failures, non_retryable=self._non_retryable, rng=self._rng)
+
+    def _end(self, outcome: Outcome, why: str) -> None:
+        """The one routine that ends a run before it returns."""
+        self._forced = outcome
+        self._calls.end(f"the run has ended: {why}")
+        if self._main_done and not self._calls.open and not self._calls.threads:
+            self._settle()
+            return
+        self._timer = self._loop.call_later(self._end_timeout, self._overdue)
+        spared = _current_task()  # a step that found its claim lost raises the signal itself
+        for task in self._tasks():
+            self._await_end(task)
+        if self._task is not None and self._task is not spared:
+            self._task.cancel()
+        if self._work is not None and self._work.withdraw():
+            self._main_done = True
+        self._loop.call_soon(self._cancel_rest, spared, TURNS)
+
+    def _cancel_rest(self, spared: asyncio.Task[Any] | None, turns: int) -> None:
+        """Cancel what the cancellation of the run's task has not reached by itself.
+
+        It goes down through task groups first: a task that it reached again would have its clean-up cut off.
+        """
+        if turns:
+            self._loop.call_soon(self._cancel_rest, spared, turns - 1)
+            return
+        for task in self._tasks():
+            self._await_end(task)
+        for task, cancellations in self._ending.items():
+            if task is not spared and task.cancelling() == cancellations:
+                task.cancel()
+        self._settle()
+
+    def _tasks(self) -> set[asyncio.Task[Any]]:
+        """The tasks to be ended: the run's own, and those inside an engine call."""
+        tasks = {call.task for call in self._calls.open} | self._engine.tasks | {self._task}
+        return {task for task in tasks if task is not None and not task.done()}
+
+    def _await_end(self, task: asyncio.Task[Any]) -> None:
+        if task not in self._ending:
+            self._ending[task] = task.cancelling()
+            task.add_done_callback(self._end_of)
+
+    def _end_of(self, task: asyncio.Task[Any]) -> None:
+        if self._ending.pop(task, None) is not None:
+            self._settle()
+
+    def _overdue(self) -> None:
+        """A run that was ended goes on: cancel it once more."""
+        if self._ending:
+            logger.warning(
+                "%s was ended (%s) and still goes on after %g s; it is cancelled again",
+                self._name, self._calls.ended, self._end_timeout,
+            )  # fmt: skip
+            for task in self._ending:
+                task.cancel()
+            self._timer = self._loop.call_later(min(LAST_CALL, self._end_timeout), self._abandon)
+        if self.threads_running:
+            logger.warning(
+                "%s was ended (%s) and is kept until its %d thread(s) return, which nothing can end",
+                self._name, self._calls.ended, self.threads_running,
+            )  # fmt: skip
+
+    def _abandon(self) -> None:
+        if self._ending:
+            logger.error("%s was ended and does not stop; it is left behind, and its steps write nothing", self._name)
+            self._ending.clear()
+            self._main_done = self._main_done or self._task is not None
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give the outcome, if nothing of the run goes on."""
+        if self._future.done() or not self._main_done or self._calls.threads:
+            return
+        if self._ending or (self._forced is None and self._calls.open):
+            return
+        outcome = self._outcome if self._forced is None else self._forced
+        if outcome is None:
+            raise RuntimeError("a run has ended in nothing")
+        if self._timer is not None:
+            self._timer.cancel()
+        self._engine.close()
+        self._future.set_result(outcome)
+
+    @property
+    def _name(self) -> str:
+        return f"workflow {self._workflow!r}, job {self._job_id!r}: the run"
+
+
+def _cancel(task: asyncio.Task[Any] | None) -> None:
+    if task is not None:
+        task.cancel()
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

@@ -1,0 +1,261 @@
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from ..errors import EventTimeoutError
+from ..queue.validation import check_choice, duration_ms, instant_ms
+from .calls import Call, here
+from .engine import DO_DONE, Engine
+from .journal import EVENT_EXPIRED, EVENT_TAKEN, EXPIRED, PENDING, Kind, read_checkpoint
+from .values import is_async
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+OnTimeout = Literal["none", "raise"]
+
+
+class Steps:
+    """The durable steps of a run: ``ctx.step``.
+
+    A step's result is kept under its name, together with the names of the steps and scopes that it stands in; when the
+    job is attempted again or goes on after a wait, steps that have finished give what they gave and do not run again.
+    """
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @overload
+    async def do(self, name: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    async def do(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def do(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run a function as a step and keep what it returns.
+
+        A plain function runs in a thread. A step that raises is not kept: it fails the attempt, or, if the error is
+        caught, runs again in a later one; but ``NonRetryableError`` is kept and raised again, as ``StepFailedError``.
+
+        Args:
+            name: The step's name, of its own in its scope; 1 to 256 characters.
+            fn: The step's function.
+            *args: Its arguments.
+            **kwargs: Its keyword arguments.
+
+        Returns:
+            What ``fn`` returned, now or in an earlier attempt.
+
+        Raises:
+            StepError: The name is unfit, used already, or was recorded as another kind of step.
+            StepFailedError: The step failed for good in an earlier attempt.
+            SerializationError: The result cannot be stored.
+
+        Example:
+            >>> receipt = await ctx.step.do("charge", charge, order.card, amount=order.total)
+        """
+        engine = self._engine
+        calls = engine.calls
+        if calls.refusing:
+            await calls.refuse()
+        around = here.get()
+        call = calls.enter(Kind.DO, name)
+        kept = False
+        try:
+            if calls.recorded and (text := calls.recorded.get(call.path)) is not None:
+                value = engine.replay(call, text, fn)
+                kept = True
+                return value
+            here.set(call)
+            try:
+                if is_async(fn):
+                    value = await fn(*args, **kwargs)
+                else:
+                    value = await self._in_thread(partial(fn, *args, **kwargs))
+            except BaseException as error:
+                if failure := engine.failure_to_keep(call, error):
+                    await engine.record(call.path, failure)
+                    engine.keep(call, failure)
+                raise
+            text = DO_DONE + engine.values.dump(value, "its result", call.path)
+            await engine.record(call.path, text)
+            if call.outer is not None:
+                engine.keep(call, text)
+            kept = True
+            return value
+        finally:
+            here.set(around)
+            if not kept:
+                call.free_name()
+            calls.leave(call)
+
+    async def wait(self, name: str, duration: timedelta | float) -> None:
+        """Wait for a while. A wait of more than a second holds nothing: the job sleeps in Redis.
+
+        The instant is fixed when the step is first reached, and kept through attempts and restarts.
+
+        Args:
+            name: The step's name, of its own in its scope.
+            duration: ``timedelta`` or seconds.
+
+        Raises:
+            InvalidArgumentError: The duration is none.
+            StepError: The name is unfit, used already, or was recorded as another kind of step.
+
+        Example:
+            >>> await ctx.step.wait("give it a day", timedelta(days=1))
+        """
+        await self._wait(name, duration_ms(duration, "duration"), None)
+
+    async def wait_until(self, name: str, instant: datetime) -> None:
+        """Wait until an instant, as ``wait`` does. One that has passed is no wait.
+
+        Args:
+            name: The step's name, of its own in its scope.
+            instant: An aware ``datetime``; the first that is given counts in later attempts too.
+
+        Raises:
+            InvalidArgumentError: The instant is none, or has no time zone.
+            StepError: The name is unfit, used already, or was recorded as another kind of step.
+
+        Example:
+            >>> await ctx.step.wait_until("doors open", datetime(2030, 1, 1, 18, tzinfo=UTC))
+        """
+        await self._wait(name, 0, instant_ms(instant, "instant"))
+
+    @overload
+    async def wait_for_event(
+        self, name: str, *, timeout: None = None, type: type[T], on_timeout: OnTimeout = "none"
+    ) -> T: ...
+    @overload
+    async def wait_for_event(
+        self, name: str, *, timeout: timedelta | float, type: type[T], on_timeout: Literal["raise"]
+    ) -> T: ...
+    @overload
+    async def wait_for_event(
+        self, name: str, *, timeout: timedelta | float | None, type: type[T], on_timeout: OnTimeout = "none"
+    ) -> T | None: ...
+    @overload
+    async def wait_for_event(
+        self, name: str, *, timeout: timedelta | float | None = None, type: Any = ..., on_timeout: OnTimeout = "none"
+    ) -> Any: ...
+    async def wait_for_event(
+        self, name: str, *, timeout: timedelta | float | None = None, type: Any = Any, on_timeout: OnTimeout = "none"
+    ) -> Any:
+        """Wait for an event that somebody sends to the job: ``job.send_event(name, value)``.
+
+        The wait holds nothing. Events are kept until they are waited for, and those of one name come in the order in
+        which they were sent.
+
+        Args:
+            name: The event's name, and the step's, of its own in its scope.
+            timeout: How long to wait, ``timedelta`` or seconds; None for as long as it takes.
+            type: What the event's value is read as.
+            on_timeout: ``"none"`` to get None when no event came in time, ``"raise"`` for an ``EventTimeoutError``.
+
+        Returns:
+            The event's value, or None when none came in time.
+
+        Raises:
+            EventTimeoutError: No event came in time, and ``on_timeout="raise"``.
+            InvalidArgumentError: The timeout is no duration.
+            SerializationError: The event's value is not of this type.
+            StepError: The name is unfit, used already, or was recorded as another kind of step.
+
+        Example:
+            >>> approval = await ctx.step.wait_for_event("approved", timeout=timedelta(days=3), type=Approval)
+        """
+        timeout_ms = None if timeout is None else duration_ms(timeout, "timeout")
+        check_choice(on_timeout, "on_timeout", ("none", "raise"))
+        engine = self._engine
+        calls = engine.calls
+        if calls.refusing:
+            await calls.refuse()
+        call = calls.enter(Kind.EVENT, name)
+        kept = False
+        try:
+            payload = await self._event(call, name, timeout_ms)
+            kept = True
+        finally:
+            if not kept:
+                call.free_name()
+            calls.leave(call)
+        if payload is not None:
+            return engine.values.load(payload, type, f"event {name!r}", call.path)
+        if on_timeout == "raise":
+            raise EventTimeoutError(step=call.path, event=name)
+        return None
+
+    @contextmanager
+    def scope(self, name: str) -> Generator[None]:
+        """Have the names of steps count within a name of their own, in a loop above all. It keeps no checkpoint.
+
+        Args:
+            name: The scope's name, 1 to 256 characters.
+
+        Raises:
+            StepError: The name is unfit, or a step's.
+
+        Example:
+            >>> for item in order.items:
+            ...     with ctx.step.scope(item.id):
+            ...         await ctx.step.do("reserve", reserve, item)
+        """
+        around = here.get()
+        here.set(self._engine.calls.scope(name))
+        try:
+            yield
+        finally:
+            here.set(around)
+
+    async def _in_thread(self, function: Callable[[], Any]) -> Any:
+        value = await self._engine.in_thread(partial(contextvars.copy_context().run, function))
+        return await value if inspect.isawaitable(value) else value
+
+    async def _wait(self, name: str, duration: int, instant: int | None) -> None:
+        engine = self._engine
+        calls = engine.calls
+        if calls.refusing:
+            await calls.refuse()
+        call = calls.enter(Kind.WAIT, name)
+        kept = False
+        try:
+            if (text := calls.recorded.get(call.path)) is None:
+                until = engine.journal.now_ms() + duration if instant is None else instant
+                await engine.begin_wait(call, until)
+            else:
+                until = call.until_ms = int(read_checkpoint(text, Kind.WAIT, call.path)[1])
+            while (left := until - engine.journal.now_ms()) > 0:
+                await calls.park(call, left / 1000)
+            kept = True
+        finally:
+            if not kept:
+                call.free_name()
+            calls.leave(call)
+
+    async def _event(self, call: Call, name: str, timeout_ms: int | None) -> str | None:
+        """The text of the event, or None for good."""
+        engine = self._engine
+        until = None if timeout_ms is None else engine.journal.now_ms() + timeout_ms
+        if (text := engine.calls.recorded.get(call.path)) is not None:
+            state, rest = read_checkpoint(text, Kind.EVENT, call.path)
+            if state != PENDING:
+                return None if state == EXPIRED else rest
+            until = call.until_ms = int(rest)
+        call.event = name
+        while True:
+            call.told = False
+            over = until is not None and until <= engine.journal.now_ms()
+            payload = await engine.take_event(name, call.path, EVENT_EXPIRED if over else "")
+            if over or payload is not None:
+                engine.keep(call, EVENT_EXPIRED if payload is None else EVENT_TAKEN + payload)
+                return payload
+            if until is not None and call.until_ms is None:
+                await engine.begin_wait(call, until)
+            if not call.told:
+                left = None if until is None else max(until - engine.journal.now_ms(), 0) / 1000
+                await engine.calls.park(call, left)

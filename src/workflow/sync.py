@@ -1,0 +1,127 @@
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from ..errors import StepError
+from .calls import here
+from .engine import DO_DONE, Engine
+from .journal import Kind
+from .step import OnTimeout, Steps
+from .values import is_async
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SyncSteps:
+    """The durable steps of a plain ``def`` workflow: those of ``Steps``, blocking, one after another.
+
+    A step's function is a plain one and runs in the workflow's own thread.
+    """
+
+    __slots__ = ("_engine", "_steps")
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._steps = Steps(engine)
+
+    def do(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a plain function as a step and keep what it returns. See ``Steps.do``.
+
+        Raises:
+            StepError: The function is an ``async def``, or the name is unfit, used already, or was recorded as another
+                kind of step.
+            StepFailedError: The step failed for good in an earlier attempt.
+            SerializationError: The result cannot be stored.
+
+        Example:
+            >>> receipt = ctx.step.do("charge", charge, order.card, amount=order.total)
+        """
+        engine = self._engine
+        calls = engine.calls
+        engine.check_thread()
+        if is_async(fn):
+            raise StepError(
+                f"step {name!r} of a plain workflow has an async function: write the workflow with `async def`"
+            )
+        around = here.get()
+        call = calls.name(Kind.DO, name)
+        kept = False
+        try:
+            if calls.recorded and (text := calls.recorded.get(call.path)) is not None:
+                value: T = engine.replay(call, text, fn)
+                kept = True
+                return value
+            here.set(call)
+            try:
+                value = fn(*args, **kwargs)
+            except BaseException as error:
+                if failure := engine.failure_to_keep(call, error):
+                    engine.from_thread(engine.record(call.path, failure))
+                    engine.keep(call, failure)
+                raise
+            text = DO_DONE + engine.values.dump(value, "its result", call.path)
+            engine.from_thread(engine.record(call.path, text))
+            if call.outer is not None:
+                engine.keep(call, text)
+            kept = True
+            return value
+        finally:
+            here.set(around)
+            if not kept:
+                call.free_name()
+
+    def wait(self, name: str, duration: timedelta | float) -> None:
+        """Wait for a while. See ``Steps.wait``.
+
+        Example:
+            >>> ctx.step.wait("give it a day", timedelta(days=1))
+        """
+        self._engine.from_thread(self._steps.wait(name, duration))
+
+    def wait_until(self, name: str, instant: datetime) -> None:
+        """Wait until an instant. See ``Steps.wait_until``.
+
+        Example:
+            >>> ctx.step.wait_until("doors open", datetime(2030, 1, 1, 18, tzinfo=UTC))
+        """
+        self._engine.from_thread(self._steps.wait_until(name, instant))
+
+    @overload
+    def wait_for_event(
+        self, name: str, *, timeout: None = None, type: type[T], on_timeout: OnTimeout = "none"
+    ) -> T: ...
+    @overload
+    def wait_for_event(
+        self, name: str, *, timeout: timedelta | float, type: type[T], on_timeout: Literal["raise"]
+    ) -> T: ...
+    @overload
+    def wait_for_event(
+        self, name: str, *, timeout: timedelta | float | None, type: type[T], on_timeout: OnTimeout = "none"
+    ) -> T | None: ...
+    @overload
+    def wait_for_event(
+        self, name: str, *, timeout: timedelta | float | None = None, type: Any = ..., on_timeout: OnTimeout = "none"
+    ) -> Any: ...
+    def wait_for_event(
+        self, name: str, *, timeout: timedelta | float | None = None, type: Any = Any, on_timeout: OnTimeout = "none"
+    ) -> Any:
+        """Wait for an event that somebody sends to the job. See ``Steps.wait_for_event``.
+
+        Example:
+            >>> approval = ctx.step.wait_for_event("approved", timeout=timedelta(days=3), type=Approval)
+        """
+        return self._engine.from_thread(
+            self._steps.wait_for_event(name, timeout=timeout, type=type, on_timeout=on_timeout)
+        )
+
+    def scope(self, name: str) -> AbstractContextManager[None]:
+        """Have the names of steps count within a name of their own. See ``Steps.scope``.
+
+        Example:
+            >>> for item in order.items:
+            ...     with ctx.step.scope(item.id):
+            ...         ctx.step.do("reserve", reserve, item)
+        """
+        return self._steps.scope(name)

@@ -1,0 +1,74 @@
+"""Values to text and back, with errors that name the workflow, the job and the step."""
+
+import inspect
+from types import FunctionType
+from typing import Any, Protocol, get_type_hints
+
+from ..errors import SerializationError
+
+
+class Serializer(Protocol):
+    """How values are written. The package's own serializer module is one."""
+
+    def dumps(self, value: Any, /) -> str:
+        """A value as text."""
+        ...
+
+    def loads(self, text: str, /, type: Any = ...) -> Any:  # noqa: A002 - the serializer's name for it
+        """A value from text, as a type."""
+        ...
+
+
+class Values:
+    """The values of one job."""
+
+    __slots__ = ("_job_id", "_serializer", "_workflow")
+
+    def __init__(self, serializer: Serializer, workflow: str, job_id: str) -> None:
+        self._serializer = serializer
+        self._workflow = workflow
+        self._job_id = job_id
+
+    def dump(self, value: Any, what: str, path: str = "") -> str:
+        """A value as text. ``what`` it is, and the step's path, are for the error.
+
+        Raises:
+            SerializationError: It cannot be written.
+        """
+        try:
+            return self._serializer.dumps(value)
+        except Exception as error:
+            raise self._error(error, what, path, "cannot be stored") from error
+
+    def load(self, text: str, hint: Any, what: str, path: str = "") -> Any:
+        """A value from text, as the type ``hint``.
+
+        Raises:
+            SerializationError: It cannot be read, or is not of this type.
+        """
+        try:
+            return self._serializer.loads(text, hint)
+        except Exception as error:
+            raise self._error(error, what, path, "cannot be read") from error
+
+    def _error(self, error: Exception, what: str, path: str, trouble: str) -> SerializationError:
+        where = f"workflow {self._workflow!r}, job {self._job_id!r}" + (f", step {path!r}" if path else "")
+        # a serializer's own error says where and what to do; of anything else the type belongs to the story
+        why = str(error) if isinstance(error, SerializationError) else f"{type(error).__name__}: {error}"
+        return SerializationError(f"{where}: {what} {trouble}: {why}")
+
+
+def is_async(function: Any) -> bool:
+    """Whether a call of it gives a coroutine, as far as one can see without calling it."""
+    if isinstance(function, FunctionType):
+        return inspect.iscoroutinefunction(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def result_hint(function: Any) -> Any:
+    """The type that a function says it returns; ``Any`` when it says none, or none that can be resolved."""
+    function = inspect.unwrap(getattr(function, "func", function))
+    try:
+        return get_type_hints(function).get("return", Any)
+    except Exception:  # noqa: BLE001 - annotations are expressions of the user's, which may raise anything
+        return Any
