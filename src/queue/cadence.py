@@ -146,13 +146,14 @@ class Cadence(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 def _last(within: Callable[[int], int | None], instant: int, high: int) -> int:
     """The last instant, knowing one, and that none comes after ``high``."""
-    while instant < high:
-        middle = (instant + high) // 2
-        later = within(middle)
-        if later is None:
-            high = middle
+    # asking for the next one first ends at once where the stride was a good guess
+    while (later := within(instant)) is not None:
+        middle = (later + high) // 2
+        beyond = within(middle)
+        if beyond is None:
+            instant, high = later, middle
         else:
-            instant = later
+            instant = beyond
     return instant
 
 
@@ -224,6 +225,6 @@ def _check_fires(made: Cadence) -> None:
         int(time.time() * 1000) if start is None else start - 1
     )
     if ever is None:
-        raise InvalidArgumentError(f"pattern {shown(made.pattern)} never fires in {made.tz}: no day is such a day")
+        raise InvalidArgumentError(f"pattern {shown(made.pattern)} never fires in {made.tz}: no date and time match it")
     if start is not None and end is not None and ever > end:
         raise InvalidArgumentError("end must leave at least one instant: the first one from start on is after it")

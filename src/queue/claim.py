@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -27,10 +29,11 @@ class Claim:
         steps: Checkpoints by step path; empty on a first attempt, which reads none.
         ended: Why the worker ended the run; None while it did not.
         detail: What came with the reason: that of a cancellation.
+        threads: How many threads of the run are going: a job is never handed back while there are any.
     """
 
-    __slots__ = ("_claimed_at", "_on_end", "_redis_ms", "data", "detail", "ended", "failures", "id", "spec", "steps",
-                 "token", "workflow")
+    __slots__ = ("_claimed_at", "_on_end", "_on_event", "_redis_ms", "data", "detail", "ended", "ending",
+                 "failures", "id", "spec", "steps", "threads", "token", "workflow")
 
     def __init__(
         self, *, workflow: str, id: str, token: str, data: str, spec: Spec, failures: int,  # noqa: A002 - its name everywhere
@@ -45,9 +48,12 @@ class Claim:
         self.steps = steps
         self.ended: EndReason | None = None
         self.detail = ""
+        self.threads = 0
+        self.ending: Callable[[Claim], None] | None = None
         self._redis_ms = redis_ms
         self._claimed_at = claimed_at
         self._on_end: Callable[[EndReason], None] | None = None
+        self._on_event: Callable[[str], None] | None = None
 
     @property
     def attempt(self) -> int:
@@ -71,3 +77,14 @@ class Claim:
             self.detail = detail
             if self._on_end is not None:
                 self._on_end(reason)
+            if self.ending is not None:
+                self.ending(self)
+
+    def on_event(self, callback: Callable[[str], None]) -> None:
+        """Have ``callback`` called with the name of each event that arrives while the job runs."""
+        self._on_event = callback
+
+    def notify(self, event: str) -> None:
+        """An event has arrived for the job."""
+        if self._on_event is not None:
+            self._on_event(event)

@@ -29,6 +29,15 @@ _FORM: Final = "give five fields (minute hour day month weekday), six with secon
     _NAMED
 )
 _WITH_SECONDS: Final = 6
+_FIELDS: Final = {
+    "second": "0-59",
+    "minute": "0-59",
+    "hour": "0-23",
+    "day": "1-31 or L",
+    "month": "1-12 or jan-dec",
+    "weekday": "0-7 (0 and 7 are Sunday) or sun-sat",
+}
+_RANGE: Final = re.compile(r"(\w+)-(\w+)")
 _HASHED_OR_RANDOM: Final = re.compile(r"[hr]($|[(/])", re.IGNORECASE)
 # a day pattern comes back within 28 years, or 40 over a year such as 2100: what does not within 50 never does
 _HORIZON: Final = 50 * 366 * 86_400
@@ -61,7 +70,22 @@ def normalized(pattern: object, name: str = "pattern") -> str:
             f"{name} {shown(pattern)} has a hashed or random field (H, R), which has no fixed instants: write the "
             f"number, and spread schedules with jitter="
         )
+    for part in ",".join(fields).split(","):
+        # one library reads 5-5 as 5, another as everything
+        if (ends := _RANGE.match(part.lower())) and ends[1].lstrip("0") == ends[2].lstrip("0"):
+            raise InvalidArgumentError(
+                f"{name} {shown(pattern)} has a range with equal ends, {part!r}: write {ends[1]!r}, or '*' for all"
+            )
     return " ".join(fields)
+
+
+def _fault(fields: list[str]) -> str:
+    """What is wrong with a pattern that croniter refuses, or the empty string when each field alone is right."""
+    for (name, values), field in zip(list(_FIELDS.items())[-len(fields) :], fields, strict=True):
+        alone = [field if name == other else "*" for other in _FIELDS]
+        if not croniter.is_valid(" ".join(alone), second_at_beginning=True):
+            return f"has a bad {name} field, {shown(field)}: it takes {values}, lists of them, ranges and steps (*/5)"
+    return ""
 
 
 def zone_of(tz: object, name: str = "tz") -> ZoneInfo:
@@ -122,7 +146,7 @@ class Cron:
         try:
             self._matches = croniter(" ".join(fields), 0.0, second_at_beginning=with_seconds)
         except ValueError as error:
-            raise InvalidArgumentError(f"pattern {shown(pattern)} is not a cron pattern: {error}. {_FORM}") from error
+            raise InvalidArgumentError(f"pattern {shown(pattern)} {_fault(fields) or f'is bad: {error}'}") from error
 
     def next_after(self, second: int) -> int | None:
         """The first instant strictly after ``second``, or None if there is none: the pattern never matches again."""

@@ -1,0 +1,102 @@
+"""Sending scripts, and the rule for lost answers: what may be sent again, when, and for how long."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from redis.exceptions import NoScriptError, ResponseError
+
+from ..errors import LannerError, RedisUnavailableError
+from .link import Argument, Link, NotSentError, UnansweredError
+from .scripts.loader import Script, load
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
+T = TypeVar("T")
+
+
+class ScriptError(LannerError):
+    """The server refused a script, or the script failed. The text says where in our Lua."""
+
+
+class Caller:
+    """Sends one namespace's scripts over a link.
+
+    Attributes:
+        base: Where the namespace's keys begin; the first key of every script.
+        link: The connection in use.
+    """
+
+    def __init__(self, link: Link, base: str) -> None:
+        self.link = link
+        self.base = base
+
+    async def __call__(self, name: str, *arguments: Argument) -> Any:
+        """Run a script once.
+
+        Raises:
+            NotSentError: It was not executed.
+            UnansweredError: It may have been executed.
+            ScriptError: The server refused it, or it failed.
+        """
+        script = load(name)
+        try:
+            return await self.link.call("EVALSHA", script.sha, 1, self.base, *arguments)
+        except NoScriptError:
+            return await self._evaluate(script, arguments)
+        except ResponseError as error:
+            raise ScriptError(script.locate(str(error))) from error
+
+    async def _evaluate(self, script: Script, arguments: tuple[Argument, ...]) -> Any:
+        try:
+            return await self.link.call("EVAL", script.text, 1, self.base, *arguments)
+        except ResponseError as error:
+            raise ScriptError(script.locate(str(error))) from error
+
+
+
+
+class Pauses:
+    """Growing pauses with jitter, so that a fleet does not come back in step."""
+
+    def __init__(self) -> None:
+        self._next = FIRST_PAUSE
+
+    def next(self) -> float:
+        """Seconds to pause now."""
+        pause = self._next * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+        self._next = min(self._next * 2, LONGEST_PAUSE)
+        return pause
+
+
+async def persist(
+    call: Callable[[], Awaitable[T]], *, timeout: float, repeatable: bool, what: Callable[[], str]
+) -> T:
+    """Make a call, again where that is safe, for at most ``timeout`` seconds.
+
+    ``repeatable`` says that executing the call twice does what once does. ``what`` describes it for the error.
+
+    Raises:
+        RedisUnavailableError: Redis did not answer in time.
+    """
+    began, waits = time.monotonic(), Pauses()
+    sent = False
+    error: LannerError
+    while True:
+        left = began + timeout - time.monotonic()
+        try:
+            async with asyncio.timeout(max(left, 0.001)):
+                return await call()
+        except NotSentError as refused:
+            error = refused
+        except UnansweredError as unanswered:
+            error, sent = unanswered, True
+        except TimeoutError:
+            error, sent = UnansweredError(f"no answer within {timeout:g} s"), True
+        pause = waits.next()
+        if (isinstance(error, UnansweredError) and not repeatable) or began + timeout - time.monotonic() <= pause:
+            unsure = " It may have been done all the same." if sent else " Nothing was done."
+            raise RedisUnavailableError(f"{what()}: {error}.{unsure}") from error
+        await asyncio.sleep(pause)

@@ -1,0 +1,118 @@
+"""Where Redis is, and how connections to it are made: without client retries, so that every re-send is ours."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio.to_thread
+import redis.asyncio
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from ..errors import InvalidArgumentError
+from .link import Link
+
+if TYPE_CHECKING:
+    from ..embedded import EmbeddedHandle
+
+DEFAULT_URL: Final = "redis://localhost:6379/0"
+CALL_TIMEOUT: Final = 10.0
+SHORTEST_SOCKET_TIMEOUT: Final = 5.0
+_SCHEMES: Final = ("redis://", "rediss://", "unix://")
+
+
+class Connector:
+    """Makes connections to one Redis, each with the same settings and without client retries."""
+
+    def __init__(self, where: "str | redis.asyncio.Redis | None") -> None:
+        """Make sense of ``redis=``: a URL, ``"embedded"`` or ``"embedded:PATH"``, a client, or None (the environment).
+
+        A client's settings are used for connections of our own; the client itself is neither used nor closed.
+
+        Raises:
+            InvalidArgumentError: It is none of these, or a client's settings do not fit; the text names the setting.
+        """
+        if where is None:
+            where = os.environ.get("LANNER_REDIS_URL") or DEFAULT_URL
+        self._embedded: str | None = None
+        self._handle: EmbeddedHandle | None = None
+        self._pool: ConnectionPool | None = None
+        if isinstance(where, redis.asyncio.Redis):
+            self._pool = _checked_pool(where)
+        elif not isinstance(where, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
+            raise InvalidArgumentError(
+                "redis= must be a URL, 'embedded', 'embedded:PATH' or a redis.asyncio.Redis client, "
+                f"not {type(where).__name__}"
+            )
+        elif where == "embedded" or where.startswith("embedded:"):
+            self._embedded = where
+        else:
+            self._pool = _pool_of(where)
+
+    async def prepare(self) -> None:
+        """Have the embedded server run, where that is asked for.
+
+        Raises:
+            EmbeddedServerError: It cannot be found or started.
+        """
+        if self._embedded is not None and self._pool is None:
+            from ..embedded import open_embedded  # noqa: PLC0415 - only who asks for a server of his own loads its code
+
+            self._handle = await anyio.to_thread.run_sync(open_embedded, self._embedded)
+            self._pool = _pool_of(self._handle.url)
+
+    def connection(self) -> AbstractConnection:
+        """A connection that is not open yet. ``prepare`` must have been awaited."""
+        assert self._pool is not None, "prepare() comes first"  # noqa: S101 - a mistake of ours, not of a user
+        connection: AbstractConnection = self._pool.connection_class(**self._pool.connection_kwargs)
+        return connection
+
+    def link(self, *, timeout: float = CALL_TIMEOUT) -> Link:
+        """A link of its own; an answer may take ``timeout`` seconds."""
+        return Link(self.connection, timeout=timeout)
+
+    def close(self) -> None:
+        """Let go of the embedded server."""
+        if self._handle is not None:
+            self._handle.close()
+            self._handle = self._pool = None
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "retry": Retry(NoBackoff(), 0),
+        "retry_on_error": [],
+        "socket_timeout": None,
+        "socket_connect_timeout": 5.0,
+        "health_check_interval": 0,
+        "decode_responses": False,
+        "protocol": 2,
+    }
+
+
+def _pool_of(url: str) -> ConnectionPool:
+    if not url.startswith(_SCHEMES):
+        raise InvalidArgumentError(
+            f"redis={url!r} is not understood: it must begin with redis://, rediss:// or unix://, or be 'embedded' or "
+            "'embedded:PATH'"
+        )
+    try:
+        return ConnectionPool.from_url(url, **_settings())
+    except ValueError as error:
+        raise InvalidArgumentError(f"redis={url!r} is not a Redis URL: {error}") from error
+
+
+def _checked_pool(client: "redis.asyncio.Redis") -> ConnectionPool:
+    given = client.connection_pool.connection_kwargs
+    if given.get("decode_responses"):
+        raise InvalidArgumentError("redis=: the client has decode_responses=True; Lanner needs the bytes, leave it out")
+    timeout = given.get("socket_timeout")
+    if timeout is not None and timeout < SHORTEST_SOCKET_TIMEOUT:
+        raise InvalidArgumentError(
+            f"redis=: the client has socket_timeout={timeout}; an idle worker waits for longer than that, "
+            f"use {SHORTEST_SOCKET_TIMEOUT:g} s at least, or None"
+        )
+    pool = client.connection_pool
+    return ConnectionPool(connection_class=pool.connection_class, **{**given, **_settings()})

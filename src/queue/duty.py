@@ -1,0 +1,42 @@
+"""Background duties of a worker: each says what it does once; one runner loops, backs off and stops."""
+
+import asyncio
+import logging
+import random
+from abc import ABC, abstractmethod
+from typing import Final
+
+from ..errors import LannerError
+from .calling import Pauses
+from .link import NotSentError, UnansweredError
+from .outage import Outage
+
+logger: Final = logging.getLogger(__name__)
+
+
+class Duty(ABC):
+    """Something a worker does now and then."""
+
+    @abstractmethod
+    async def once(self) -> float:
+        """Do it. Seconds until it is due again."""
+
+
+async def perform(duty: Duty, outage: Outage) -> None:
+    """Do a duty whenever it is due, until cancelled; a failure is logged and does not end it."""
+    pauses = Pauses()
+    while True:
+        try:
+            due = await duty.once()
+        except (NotSentError, UnansweredError) as error:
+            outage.gone(error)
+            await asyncio.sleep(pauses.next())
+            continue
+        except LannerError:
+            logger.exception("%s failed, and will be tried again", type(duty).__name__)
+            await asyncio.sleep(pauses.next())
+            continue
+        outage.back()
+        pauses = Pauses()
+        # the fleet's workers must not come in step
+        await asyncio.sleep(due * random.uniform(1.0, 1.1))  # noqa: S311 - jitter, no secret

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import msgspec
+
+from ..errors import (
+    ClosedError,
+    JobCancelledError,
+    JobFailedError,
+    JobNotFoundError,
+    ResultExpiredError,
+    WaitTimeoutError,
+)
+from . import keys
+from .options import Duration
+from .outcome import Failure
+from .scripts.controlling import cancel_job
+from .scripts.recording import send_event
+from .spec import Spec
+from .validation import check_free_id, duration_ms
+
+if TYPE_CHECKING:
+    from .queue import Queue
+    from .waiting import End
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A job as it stands in Redis.
+
+    Attributes:
+        id: Its id.
+        state: waiting, delayed, parked, active, completed, failed or cancelled.
+        data: The payload.
+        spec: What never changes in it.
+        attempt: The attempt it is in, from 1.
+        stalls: How often in a row its worker was lost without progress.
+        failure: The last failure, also while it waits for the next attempt.
+        result: Of a completed job.
+        reason: Of a cancelled job.
+        created: When it was added.
+        finished: When it ended.
+        steps: Its checkpoints by step path.
+    """
+
+    id: str
+    state: str
+    data: str
+    spec: Spec
+    attempt: int
+    stalls: int
+    failure: Failure | None
+    result: str | None
+    reason: str | None
+    created: datetime
+    finished: datetime | None
+    steps: dict[str, str]
+
+
+class Job:
+    """The handle of a job: of one life of it where it came from adding it, else of whichever is there."""
+
+    def __init__(self, queue: Queue, id: str, run: str) -> None:  # noqa: A002
+        self.queue: Final = queue
+        self.id: Final = id
+        self.run: Final = run
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id!r} of {self.queue.id!r}>"
+
+    async def wait(self, timeout: Duration | None = None) -> str:  # noqa: ASYNC109 - a total, with an error of its own
+        """Wait for the job's end and give its result.
+
+        Args:
+            timeout: How long: ``timedelta`` or seconds. None: as long as it takes.
+
+        Raises:
+            JobFailedError: It failed for good.
+            JobCancelledError: It was cancelled.
+            WaitTimeoutError: It had not ended in time; it goes on.
+            ResultExpiredError: It ended and its record is gone.
+            JobNotFoundError: No job has the id.
+            ClosedError: The namespace was closed meanwhile.
+        """
+        seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
+        runtime = await self.queue.namespace.runtime()
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                end = await runtime.waiters.wait(self.queue.id, self.id, self.run)
+        except TimeoutError:
+            if limit.expired():
+                raise WaitTimeoutError(
+                    f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
+                    workflow=self.queue.id,
+                    job_id=self.id,
+                ) from None
+            raise
+        except asyncio.CancelledError:
+            if runtime.waiters.closed:
+                raise ClosedError(f"waiting for job {self.id!r}: the namespace has been closed") from None
+            raise
+        return self.result_of(end)
+
+    def result_of(self, end: End) -> str:
+        """The result of a job that has ended, or the error of how it ended."""
+        if end.state == "completed":
+            return end.text
+        if end.state == "failed":
+            failure = Failure.loads(end.text)
+            raise JobFailedError(
+                workflow=self.queue.id,
+                job_id=self.id,
+                type=failure.type,
+                message=failure.message,
+                traceback=failure.traceback,
+            )
+        if end.state == "cancelled":
+            raise JobCancelledError(workflow=self.queue.id, job_id=self.id, reason=end.text)
+        self._raise_gone(end.state)
+
+    def _raise_gone(self, state: str) -> NoReturn:
+        what = f"job {self.id!r} of workflow {self.queue.id!r}"
+        if state == "removed":
+            raise JobNotFoundError(f"{what} was removed", workflow=self.queue.id, job_id=self.id)
+        if self.run:
+            raise ResultExpiredError(
+                f"{what} has ended, and its record is gone (its result_ttl is over)",
+                workflow=self.queue.id,
+                job_id=self.id,
+            )
+        raise JobNotFoundError(f"there is no {what}", workflow=self.queue.id, job_id=self.id)
+
+    async def cancel(self, reason: str = "") -> bool:
+        """Cancel the job wherever it is. Whether it is, or will end, cancelled."""
+        answer = await self.queue.namespace.persist(
+            lambda runtime: cancel_job(runtime.call, workflow=self.queue.id, id=self.id, run=self.run, reason=reason),
+            f"cancelling job {self.id!r}",
+        )
+        return answer == 1
+
+    async def send_event(self, name: str, text: str, *, event_id: str) -> bool:
+        """Send an event to the job; one sent again with the same ``event_id`` counts once. False: the job has ended.
+
+        Raises:
+            JobNotFoundError: No job has the id.
+        """
+        check_free_id(name, "event name")
+        check_free_id(event_id, "event_id")
+        answer = await self.queue.namespace.persist(
+            lambda runtime: send_event(
+                runtime.call, workflow=self.queue.id, id=self.id, name=name, sender=event_id, text=text
+            ),
+            f"sending event {name!r} to job {self.id!r}",
+        )
+        if answer < 0:
+            self._raise_gone("missing")
+        return answer == 1
+
+    async def record(self) -> Record:
+        """The job as it stands now.
+
+        Raises:
+            JobNotFoundError: No job has the id (or, for a handle that came from adding it, another life has).
+            ResultExpiredError: Its record is gone.
+        """
+        fields: dict[str, str] = await self._hash(keys.job)
+        if not fields:
+            self._raise_gone("missing")
+        spec = msgspec.json.decode(fields["spec"], type=Spec)
+        if self.run not in ("", spec.run):
+            self._raise_gone("missing")
+        finished = fields.get("finished")
+        return Record(
+            id=self.id,
+            state=fields["state"],
+            data=fields["data"],
+            spec=spec,
+            attempt=int(fields.get("failures", 0)) + 1,
+            stalls=int(fields.get("stalls", 0)),
+            failure=Failure.loads(fields["failure"]) if "failure" in fields else None,
+            result=fields.get("result"),
+            reason=fields.get("reason"),
+            created=_instant(spec.created),
+            finished=None if finished is None else _instant(int(finished)),
+            steps=await self._hash(keys.steps),
+        )
+
+    async def state(self) -> str:
+        """The job's state: see ``Record``."""
+        return (await self.record()).state
+
+    async def _hash(self, key: Callable[[str, str, str], str]) -> dict[str, str]:
+        flat = await self.queue.namespace.persist(
+            lambda runtime: runtime.call.link.call("HGETALL", key(runtime.call.base, self.queue.id, self.id)),
+            f"reading job {self.id!r}",
+        )
+        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+
+def _instant(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,40 @@
+"""The keys of a namespace, as far as Python names them; scripts build theirs with one include."""
+
+from typing import Final
+
+DATA_MODEL: Final = 1
+
+
+def base(prefix: str, namespace: str) -> str:
+    """Where all keys of a namespace begin: one hash tag, so one slot of a cluster."""
+    return f"{prefix}:{{{namespace}}}"
+
+
+def wake(base: str, workflow: str) -> str:
+    """The list that holds a workflow's wake-up marker."""
+    return f"{base}:{workflow}:wake"
+
+
+def control(base: str, worker: str) -> str:
+    """The list of news for one worker about the jobs it runs."""
+    return f"{base}:@ctl:{worker}"
+
+
+def waiting_channel(base: str, process: str) -> str:
+    """The channel on which a process hears of the ends it waits for."""
+    return f"{base}:@waiting:{process}"
+
+
+def job(base: str, workflow: str, job_id: str) -> str:
+    """A job's record."""
+    return f"{base}:{workflow}:j:{job_id}"
+
+
+def steps(base: str, workflow: str, job_id: str) -> str:
+    """A job's checkpoints."""
+    return f"{base}:{workflow}:steps:{job_id}"
+
+
+def failed(base: str, workflow: str) -> str:
+    """The ids of a workflow's failed jobs, by when they failed."""
+    return f"{base}:{workflow}:failed"

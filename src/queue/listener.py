@@ -1,0 +1,94 @@
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from redis.exceptions import ResponseError
+
+from . import keys
+from .calling import Caller, Pauses
+from .link import Link, NotSentError, UnansweredError
+from .outage import Outage
+from .scripts.claiming import pass_wake
+
+logger: Final = logging.getLogger(__name__)
+# how much later than its time-out a blocking pop may answer before its connection counts as broken
+SLACK: Final = 5.0
+NUDGE: Final = "nudge"
+
+
+class Listener:
+    """One blocking pop: on the wake-up markers of a worker's workflows, and on its own control list."""
+
+    def __init__(
+        self,
+        *,
+        call: Caller,
+        blocking: Link,
+        worker: str,
+        workflows: Sequence[str],
+        patience: float,
+        outage: Outage,
+        look: Callable[[], bool],
+        control: Callable[[list[str]], None],
+    ) -> None:
+        """Pop on ``blocking``, at most ``patience`` seconds at a time; ``call`` sends the rest.
+
+        ``look`` is called when there may be work; False: it cannot be used, and is passed on. ``control`` gets news of
+        running jobs.
+        """
+        self._call = call
+        self._blocking = blocking
+        self._control_key = keys.control(call.base, worker)
+        self._workflows = list(workflows)
+        self._patience = patience
+        self._outage = outage
+        self._look = look
+        self._control = control
+        self._wakes = True
+        self._nudges: set[asyncio.Task[None]] = set()
+
+    def want_wakes(self) -> None:
+        """The worker is idle: pop wake-up markers again, if this had stopped."""
+        if not self._wakes:
+            self._wakes = True
+            task = asyncio.create_task(self._nudge(), name="lanner nudge")
+            self._nudges.add(task)
+            task.add_done_callback(self._nudges.discard)
+
+    async def listen(self) -> None:
+        """Listen until cancelled."""
+        pauses = Pauses()
+        while True:
+            try:
+                await self._pop()
+            except (NotSentError, UnansweredError, ResponseError) as error:
+                self._outage.gone(error)
+                await asyncio.sleep(pauses.next())
+            else:
+                self._outage.back()
+                pauses = Pauses()
+
+    async def _pop(self) -> None:
+        wakes = [keys.wake(self._call.base, workflow) for workflow in self._workflows] if self._wakes else []
+        popped = await self._blocking.call("BRPOP", self._control_key, *wakes, self._patience)
+        if popped is None:
+            self._look()
+            return
+        key, text = popped[0].decode(), popped[1].decode()
+        if key == self._control_key:
+            if text != NUDGE:
+                self._control(text.split("\n", 4))
+            return
+        # the next in turn is asked first
+        self._workflows.append(self._workflows.pop(0))
+        if not self._look():
+            self._wakes = False
+            await pass_wake(self._call, workflow=key.split(":")[-2])
+
+    async def _nudge(self) -> None:
+        try:
+            await self._call.link.call("LPUSH", self._control_key, NUDGE)
+            await self._call.link.call("PEXPIRE", self._control_key, 60_000)
+        except (NotSentError, UnansweredError) as error:
+            logger.debug("the pop is not cut short, it will end by itself: %s", error)

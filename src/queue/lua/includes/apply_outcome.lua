@@ -1,0 +1,48 @@
+--- @include add_delayed
+--- @include add_waiting
+--- @include arm_wake
+--- @include finalize_cancelled
+--- @include finalize_completed
+--- @include finalize_failed
+--- @include key_of
+--- @include read_spec
+--- @include release_active
+--- @include suspend_job
+
+--- Apply what an attempt ended in, if the claim is still the one that its token names.
+--- `kind`: completed (text: result) | retry (text: failure, number: delay) | failed (text: failure) |
+--- cancelled (text: reason) | suspended (text: event names, a line each; number: until, or empty) | released.
+--- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
+--- Returns 1, or 0 where the claim is lost and nothing was written.
+local function applyOutcome(base, kind, workflow, id, token, text, number, now)
+  local job = keyOf(base, workflow, 'j', id)
+  local record = redis.call('HMGET', job, 'token', 'spec', 'waiters', 'cancel', 'score', 'stalls')
+  if record[1] ~= token then return '0' end
+  local spec, waiters, place = readSpec(record[2]), record[3], tonumber(record[5])
+  if record[4] then kind, text = 'cancelled', record[4] end
+  local holds = spec.strict and spec.group ~= '' and (kind == 'retry' or kind == 'suspended')
+  releaseActive(base, workflow, id, spec, holds)
+  if kind == 'completed' then
+    finalizeCompleted(base, workflow, id, spec, text, now, waiters)
+  elseif kind == 'failed' then
+    finalizeFailed(base, workflow, id, spec, text, now, waiters)
+  elseif kind == 'cancelled' then
+    finalizeCancelled(base, workflow, id, spec, text, now, waiters)
+  else
+    redis.call('HSET', job, 'token', '')
+    if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
+    if kind ~= 'released' and record[6] then redis.call('HDEL', job, 'stalls') end
+    if kind == 'retry' then
+      redis.call('HSET', job, 'failure', text)
+      redis.call('HINCRBY', job, 'failures', 1)
+      if not holds then redis.call('HDEL', job, 'score') end
+      addDelayed(base, workflow, id, now + number)
+    elseif kind == 'suspended' then
+      suspendJob(base, workflow, id, spec, place, holds, text, tonumber(number), now)
+    else
+      addWaiting(base, workflow, id, spec, place, holds)
+      armWake(base, workflow)
+    end
+  end
+  return '1'
+end

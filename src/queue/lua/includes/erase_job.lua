@@ -1,0 +1,7 @@
+--- @include key_of
+
+--- Delete everything of a job that is in nobody's hands: record, steps, events.
+local function eraseJob(base, workflow, id)
+  redis.call('UNLINK', keyOf(base, workflow, 'j', id), keyOf(base, workflow, 'steps', id),
+    keyOf(base, workflow, 'events', id))
+end

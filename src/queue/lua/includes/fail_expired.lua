@@ -1,0 +1,10 @@
+--- @include finalize_failed
+--- @include key_of
+
+--- A job that was not started by the time it had: it fails as expired.
+local function failExpired(base, workflow, id, spec, now)
+  local failure = cjson.encode({
+    type = 'JobExpiredError', message = string.format('not started within %.0f ms', spec.expires),
+  })
+  finalizeFailed(base, workflow, id, spec, failure, now, redis.call('HGET', keyOf(base, workflow, 'j', id), 'waiters'))
+end

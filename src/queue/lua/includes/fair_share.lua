@@ -1,0 +1,17 @@
+--- @include key_of
+--- @include live_refusals
+--- @include read_limits
+
+--- How many slots under the namespace cap a workflow may take now: what is free, less one for each live workflow that
+--- has been refused for longer.
+local function fairShare(base, workflow, now)
+  local cap = readLimits(base).concurrency
+  if cap == math.huge then return cap end
+  local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))
+  if free <= 0 then return 0 end
+  for _, refusal in ipairs(liveRefusals(base, now)) do
+    if refusal.workflow == workflow then break end
+    free = free - 1
+  end
+  return math.max(free, 0)
+end

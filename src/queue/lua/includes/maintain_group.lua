@@ -1,0 +1,22 @@
+--- @include key_of
+--- @include read_limits
+
+--- Make `ready` and `groups` agree with a group's waiting jobs, its running ones and its cap.
+--- The only writer of a group's membership in either, so neither can drift from the jobs themselves.
+--- Returns the score at which the group stands in `ready`, or nil.
+local function maintainGroup(base, workflow, group)
+  local ready, groups = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'groups')
+  local head = redis.call('ZRANGE', keyOf(base, workflow, 'g', group), 0, 0, 'WITHSCORES')
+  if #head == 0 then
+    redis.call('SREM', groups, group)
+    redis.call('ZREM', ready, 'g:' .. group)
+    return nil
+  end
+  redis.call('SADD', groups, group)
+  if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group then
+    redis.call('ZADD', ready, head[2], 'g:' .. group)
+    return tonumber(head[2])
+  end
+  redis.call('ZREM', ready, 'g:' .. group)
+  return nil
+end

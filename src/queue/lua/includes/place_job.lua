@@ -1,0 +1,23 @@
+--- @include key_of
+--- @include maintain_group
+local BAND = 4294967296
+local MAX_PRIORITY = 2097151
+
+--- Give a runnable job its place: by itself in `ready`, or among its group's waiting jobs.
+--- `score` is the place it had before, or nil for the back of its priority. A place from before the counter last started
+--- over means the front of the priority. A job that still holds its group's slot does not wait for the group again.
+local function placeJob(base, workflow, id, spec, score, holds)
+  local front, counter = (MAX_PRIORITY - spec.priority) * BAND, keyOf(base, workflow, 'pc')
+  if score then
+    if score - front > tonumber(redis.call('GET', counter) or '0') then score = front end
+  else
+    score = front + redis.call('INCR', counter)
+  end
+  local place = string.format('%.0f', score)
+  if spec.group == '' or holds then
+    redis.call('ZADD', keyOf(base, workflow, 'ready'), place, 'j:' .. id)
+  else
+    redis.call('ZADD', keyOf(base, workflow, 'g', spec.group), place, id)
+    maintainGroup(base, workflow, spec.group)
+  end
+end

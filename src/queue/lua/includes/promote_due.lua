@@ -1,0 +1,21 @@
+--- @include add_waiting
+--- @include key_of
+--- @include read_spec
+local PROMOTED_AT_ONCE = 200
+
+--- Make the delayed jobs that are due runnable, in due order, a bounded batch. One whose record is gone is dropped.
+--- Returns the instant at which to look again (0: more are due now), or nil.
+local function promoteDue(base, workflow, now)
+  local delayed = keyOf(base, workflow, 'delayed')
+  local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, PROMOTED_AT_ONCE)
+  for _, id in ipairs(due) do
+    redis.call('ZREM', delayed, id)
+    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'score', 'holds')
+    if record[1] == 'delayed' then
+      addWaiting(base, workflow, id, readSpec(record[2]), tonumber(record[3] or nil), record[4])
+    end
+  end
+  if #due == PROMOTED_AT_ONCE then return 0 end
+  local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+  return tonumber(first[2])
+end

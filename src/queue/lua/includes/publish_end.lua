@@ -1,0 +1,14 @@
+--- @include key_of
+local PUBLISHED_WHOLE = 16384
+
+--- Push a job's end to the processes that wait for it. A long text is announced, and read by who wants it, unless
+--- nothing is kept to read (`kept` false).
+local function publishEnd(base, workflow, id, spec, state, text, waiters, kept)
+  if not waiters then return end
+  local said = state
+  if kept and #text > PUBLISHED_WHOLE then said, text = 'ended', '' end
+  local message = table.concat({ said, workflow, id, spec.run, text }, '\n')
+  for process in string.gmatch(waiters, '%S+') do
+    redis.call('PUBLISH', keyOf(base, nil, '@waiting', process), message)
+  end
+end

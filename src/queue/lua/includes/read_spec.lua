@@ -1,0 +1,10 @@
+local SPEC_DEFAULTS = {
+  __index = {
+    group = '', priority = 0, expires = 0, result_ttl = 300000, keep_failed = { 100, 0 }, max_stalled = 3, strict = false,
+  },
+}
+
+--- A job's unchanging part as a table; what is not written stands at the default.
+local function readSpec(text)
+  return setmetatable(cjson.decode(text), SPEC_DEFAULTS)
+end

@@ -1,0 +1,42 @@
+--- @include add_waiting
+--- @include arm_wake
+--- @include finalize_cancelled
+--- @include finalize_failed
+--- @include key_of
+--- @include read_spec
+--- @include release_active
+--- @include tell_worker
+
+--- Take back one claim whose worker is gone: the job returns to its place; one that has stalled too often in a row
+--- fails, and one whose cancellation was asked for is cancelled. The worker, should it live after all, is told.
+--- Returns 'recovered' | 'stalled' | 'cancelled', or nil where the claim had no record.
+local function recoverClaim(base, workflow, id, now)
+  local job = keyOf(base, workflow, 'j', id)
+  local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'cancel', 'score', 'token')
+  if record[1] ~= 'active' then
+    redis.call('ZREM', keyOf(base, nil, 'active'), workflow .. ':' .. id)
+    redis.call('SREM', keyOf(base, workflow, 'active'), id)
+    return nil
+  end
+  local spec = readSpec(record[2])
+  tellWorker(base, record[6], 'lost', workflow, id)
+  releaseActive(base, workflow, id, spec, false)
+  redis.call('HSET', job, 'token', '')
+  redis.call('HDEL', job, 'holds')
+  if record[4] then
+    finalizeCancelled(base, workflow, id, spec, record[4], now, record[3])
+    return 'cancelled'
+  end
+  local stalls = redis.call('HINCRBY', job, 'stalls', 1)
+  if stalls > spec.max_stalled then
+    local failure = cjson.encode({
+      type = 'StalledError',
+      message = string.format('its worker was lost %d times in a row without any progress between', stalls),
+    })
+    finalizeFailed(base, workflow, id, spec, failure, now, record[3])
+    return 'stalled'
+  end
+  addWaiting(base, workflow, id, spec, tonumber(record[5]))
+  armWake(base, workflow)
+  return 'recovered'
+end

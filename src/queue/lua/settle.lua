@@ -1,0 +1,54 @@
+--- Commit the outcomes of finished attempts and claim jobs for the free slots. A worker's calls are numbered: the same
+--- number again changes nothing and is answered from the receipt.
+--- keys: base
+--- args: worker, number, lease, total, outcomes: count, (kind, workflow, id, token, text, number)*; wants (workflow, most)*
+--- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost), claims (index in wants, id, data, spec,
+---   failed attempts, checkpoints or false), ms until there may be more to claim (0: at once | -1: nothing in sight)
+--- @include apply_outcome
+--- @include key_of
+--- @include read_clock
+--- @include read_receipt
+--- @include read_steps
+--- @include require_memory
+--- @include reserve
+--- @include rest_counter
+--- @include wake_capped
+--- @include write_receipt
+requireMemory(KEYS[1])
+local base, worker, number, lease, total = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local now, token, last = readClock(), worker .. ':' .. number, 5 + 6 * tonumber(ARGV[5])
+local wants, indexes = {}, {}
+for i = last + 1, #ARGV, 2 do
+  wants[#wants + 1] = { ARGV[i], tonumber(ARGV[i + 1]) }
+  indexes[ARGV[i]] = #wants
+end
+
+local receipt = readReceipt(base, worker, number)
+if receipt then
+  local claims = {}
+  for i = 2, #receipt do
+    local workflow, id = string.match(receipt[i], '^([^:]*):(.*)$')
+    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'token', 'data', 'spec', 'failures')
+    if record[1] == token then
+      claims[#claims + 1] =
+        { indexes[workflow], id, record[2], record[3], record[4] or '0', readSteps(base, workflow, id) }
+    end
+  end
+  return { now, receipt[1], claims, 0 }
+end
+
+local statuses = {}
+for i = 6, last, 6 do
+  statuses[#statuses + 1] =
+    applyOutcome(base, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], now)
+end
+local claims, again = {}, nil
+if total > 0 then claims, again = reserve(base, token, lease, total, wants, now) end
+if last > 5 then
+  wakeCapped(base, now)
+  for i = 6, last, 6 do restCounter(base, ARGV[i + 1]) end
+end
+local answers = { table.concat(statuses) }
+for _, claim in ipairs(claims) do answers[#answers + 1] = wants[claim[1]][1] .. ':' .. claim[2] end
+writeReceipt(base, worker, number, answers)
+return { now, answers[1], claims, again and math.max(again - now, 0) or -1 }

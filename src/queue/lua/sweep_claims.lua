@@ -1,0 +1,32 @@
+--- Return the claims whose lease has run out, of all workflows of the namespace, a bounded batch; at most once an
+--- interval over the fleet. Where nobody has swept for longer than a lease, Redis may have been away while the workers
+--- lived: they get one more lease instead.
+--- keys: base
+--- args: lease, interval, limit
+--- returns: recovered, stalled, cancelled, ms until the next sweep (0: there are more)
+--- @include key_of
+--- @include read_clock
+--- @include recover_claim
+--- @include require_memory
+--- @include wake_capped
+requireMemory(KEYS[1])
+local base, lease, interval, limit = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now, swept, active = readClock(), keyOf(base, nil, 'swept'), keyOf(base, nil, 'active')
+local last = tonumber(redis.call('GET', swept) or nil)
+if last and now - last < interval then return { 0, 0, 0, interval - (now - last) } end
+local counts = { recovered = 0, stalled = 0, cancelled = 0 }
+local expired = redis.call('ZRANGEBYSCORE', active, '-inf', now, 'LIMIT', 0, limit)
+local away = last and now - last > math.max(lease, interval)
+for _, member in ipairs(expired) do
+  if away then
+    redis.call('ZADD', active, now + lease, member)
+  else
+    local workflow, id = string.match(member, '^([^:]*):(.*)$')
+    local ended = recoverClaim(base, workflow, id, now)
+    if ended then counts[ended] = counts[ended] + 1 end
+  end
+end
+if #expired > 0 then wakeCapped(base, now) end
+local more = #expired == limit
+if not more then redis.call('SET', swept, string.format('%.0f', now)) end
+return { counts.recovered, counts.stalled, counts.cancelled, more and 0 or interval }

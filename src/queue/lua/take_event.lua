@@ -1,0 +1,22 @@
+--- Take the oldest event of a name and write it as the checkpoint of the step that waits for it, in one; where there is
+--- none, write `otherwise` as the checkpoint (nothing if it is empty).
+--- keys: base
+--- args: workflow, id, token, name, path, before, otherwise
+--- returns: the event's text; nil: none has arrived; 0: the claim is lost
+--- @include holds_claim
+--- @include key_of
+--- @include require_memory
+requireMemory(KEYS[1])
+local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
+if not holdsClaim(base, workflow, id, ARGV[3]) then return 0 end
+local events = keyOf(base, workflow, 'events', id)
+for _, event in ipairs(redis.call('LRANGE', events, 0, -1)) do
+  local name, text = string.match(event, '^([^\n]*)\n[^\n]*\n(.*)$')
+  if name == ARGV[4] then
+    redis.call('LREM', events, 1, event)
+    redis.call('HSET', keyOf(base, workflow, 'steps', id), ARGV[5], ARGV[6] .. text)
+    return text
+  end
+end
+if ARGV[7] ~= '' then redis.call('HSET', keyOf(base, workflow, 'steps', id), ARGV[5], ARGV[7]) end
+return nil

@@ -1,0 +1,136 @@
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import redis.asyncio
+
+from ..errors import ClosedError
+from . import keys
+from .calling import persist
+from .connection import Connector
+from .options import Duration, JobOptions
+from .queue import Queue
+from .runtime import Runtime
+from .scripts.controlling import maintain_groups, set_limits, set_paused
+from .validation import check_cap, check_id, duration_ms
+
+T = TypeVar("T")
+DEFAULT_PREFIX: Final = "lanner"
+
+
+class Namespace:
+    """A set of queues that share one Redis, a cap and a pause. Text in, text out: it knows nothing of workflows.
+
+    Args:
+        id: 1 to 128 of ``A-Z a-z 0-9 _ . -``.
+        redis: A URL (``redis://``, ``rediss://``, ``unix://``), ``"embedded"``, ``"embedded:PATH"``, or a
+            ``redis.asyncio.Redis`` whose settings are used (it is never closed). Default: ``LANNER_REDIS_URL``, else
+            localhost.
+        prefix: The beginning of every key, without braces.
+        concurrency: How many jobs of all its queues may run at once; workers declare it. None: no cap.
+        defaults: Options of every job, below those of its queue and its call.
+        timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or seconds.
+
+    Example:
+        >>> namespace = Namespace("shop", redis="embedded")
+        >>> queue = namespace.queue("mails")
+    """
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - its name everywhere
+        *,
+        redis: "str | redis.asyncio.Redis | None" = None,
+        prefix: str = DEFAULT_PREFIX,
+        concurrency: int | None = None,
+        defaults: JobOptions | None = None,
+        timeout: Duration = 5.0,
+    ) -> None:
+        self.id: Final = check_id(id, "namespace id")
+        self.concurrency: Final = check_cap(concurrency, "concurrency")
+        self.base: Final = keys.base(check_id(prefix, "prefix"), id)
+        self.defaults: Final[JobOptions] = {} if defaults is None else defaults
+        self.timeout: Final = duration_ms(timeout, "timeout", minimum=1) / 1000
+        self.connector: Final = Connector(redis)
+        self._runtime: Runtime | None = None
+        self._closed = False
+        self._workers: set[Any] = set()
+
+    def queue(self, id: str, **defaults: Any) -> Queue:  # noqa: A002
+        """A queue of the namespace; ``defaults`` are options of its jobs (see ``JobOptions``)."""
+        return Queue(self, id, defaults)
+
+    async def runtime(self) -> Runtime:
+        """This event loop's connections, opened and checked.
+
+        Raises:
+            ClosedError: The namespace has been closed.
+            RedisUnavailableError: Redis did not answer in time.
+        """
+        if self._closed:
+            raise ClosedError(f"namespace {self.id!r} has been closed")
+        runtime = self._runtime
+        if runtime is None or runtime.loop is not asyncio.get_running_loop() or runtime.pid != os.getpid():
+            # another loop's connections, or those of the process that forked this one, are not ours to use
+            await self.connector.prepare()
+            runtime = self._runtime = Runtime(self.connector, self.base, self.timeout)
+        await runtime.open()
+        return runtime
+
+    async def persist(self, call: Callable[[Runtime], Awaitable[T]], what: str) -> T:
+        """Make a repeatable call, Redis being away for no longer than the namespace's timeout."""
+        runtime = await self.runtime()
+        return await persist(lambda: call(runtime), timeout=self.timeout, repeatable=True, what=lambda: what)
+
+    async def set_limits(self, *, concurrency: int | None) -> None:
+        """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
+        await self.store_limits("", "override", {"concurrency": check_cap(concurrency, "concurrency")})
+
+    async def store_limits(self, workflow: str, level: str, caps: dict[str, int | None]) -> None:
+        """Store caps of a queue, or (empty) of the namespace; groups that wait follow."""
+        regroup = await self.persist(
+            lambda runtime: set_limits(runtime.call, workflow=workflow, level=level, caps=list(caps.items())),
+            "setting limits",
+        )
+        cursor = 0
+        while regroup:
+            position = cursor
+            cursor = await self.persist(
+                lambda runtime: maintain_groups(runtime.call, workflow=workflow, cursor=position),  # noqa: B023 - awaited at once
+                "setting limits",
+            )
+            regroup = cursor != 0
+
+    async def pause(self) -> None:
+        """Claim nothing of the namespace from now on; what runs goes on."""
+        await self.persist(lambda runtime: set_paused(runtime.call, workflow="", paused=True), "pausing")
+
+    async def resume(self) -> None:
+        """Claim again after ``pause``."""
+        await self.persist(lambda runtime: set_paused(runtime.call, workflow="", paused=False), "resuming")
+
+    def enter(self, worker: Any) -> None:
+        """A worker of the namespace has started: closing stops it first."""
+        self._workers.add(worker)
+
+    def leave(self, worker: Any) -> None:
+        """A worker has stopped."""
+        self._workers.discard(worker)
+
+    async def aclose(self) -> None:
+        """Stop the workers that run here, fail pending waits, close the connections."""
+        if self._closed:
+            return
+        for worker in tuple(self._workers):
+            await worker.stop()
+        self._closed = True
+        if self._runtime is not None and self._runtime.loop is asyncio.get_running_loop():
+            await self._runtime.aclose()
+        self.connector.close()
+
+    async def __aenter__(self) -> "Namespace":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from ..errors import InvalidArgumentError, JobAlreadyExistsError
+from . import keys
+from .job import Job
+from .options import UNSET, Duration, Unset, new_id, new_spec, pack_options
+from .scripts.adding import NewJob
+from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
+from .scripts.recording import Checkpoint, record_steps
+from .validation import check_cap, check_choice, check_free_id, check_id, duration_ms, instant_ms
+
+if TYPE_CHECKING:
+    from .namespace import Namespace
+    from .worker import Handler, Worker
+
+MOST_AT_ONCE: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """Where a job goes and when, for ``Queue.prepare``."""
+
+    id: str | None = None
+    group: str | None = None
+    run_in: Duration | None = None
+    run_at: datetime | None = None
+    unique: Literal["live", "retained"] = "live"
+    trace: str = ""
+
+
+class Queue:
+    """A queue of texts. Made by ``Namespace.queue``."""
+
+    def __init__(self, namespace: Namespace, id: str, defaults: Mapping[str, Any]) -> None:  # noqa: A002
+        self.namespace: Final = namespace
+        self.id: Final = check_id(id, "workflow id")
+        self._fields: Final = pack_options({**namespace.defaults, **defaults})
+
+    async def add(
+        self,
+        data: str,
+        *,
+        id: str | None = None,  # noqa: A002
+        group: str | None = None,
+        run_in: Duration | None = None,
+        run_at: datetime | None = None,
+        unique: Literal["live", "retained"] = "live",
+        if_exists: Literal["raise", "return"] = "raise",
+        **options: Any,
+    ) -> Job:
+        """Add a job.
+
+        Args:
+            data: Its payload.
+            id: Its id, 1 to 256 characters; made up if omitted. An id that is live, or failed and kept, collides; that
+                of a completed or cancelled job can be used again.
+            group: Its group; jobs of a group run one at a time unless the queue's limits say otherwise.
+            run_in: Not before this time from now: ``timedelta`` or seconds, by Redis' clock.
+            run_at: Not before this instant, an aware ``datetime``.
+            unique: ``"retained"``: the id of a completed or cancelled job collides until its record is gone.
+            if_exists: ``"return"`` gives the job that has the id instead of raising.
+            **options: See ``JobOptions``.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used; nothing was sent.
+            JobAlreadyExistsError: The id is in use.
+            RedisUnavailableError: Redis did not answer in time.
+
+        Example:
+            >>> job = await queue.add("hello", run_in=timedelta(minutes=5))
+        """
+        where = Added(id=id, group=group, run_in=run_in, run_at=run_at, unique=unique)
+        check_choice(if_exists, "if_exists", ("raise", "return"))
+        new, run = self.prepare(data, where, options)
+        runtime = await self.namespace.runtime()
+        collision = await runtime.adder.submit(new)
+        return self.added(new, run, collision, if_exists)
+
+    async def add_many(self, data: Sequence[str], **options: Any) -> list[Job]:
+        """Add jobs that differ in their payload only, in calls of 200, in order.
+
+        Raises:
+            RedisUnavailableError: Redis did not answer in time; the text says how many had been added.
+        """
+        prepared = [self.prepare(each, Added(), options) for each in data]
+        return await self.send_many(prepared)
+
+    def prepare(self, data: str, where: Added, options: Mapping[str, Any]) -> tuple[NewJob, str]:
+        """Check everything about a new job; what is sent, and its nonce.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used.
+        """
+        if not isinstance(data, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
+            raise InvalidArgumentError(f"data must be a str, not {type(data).__name__}")
+        fields = {**self._fields, **pack_options(options)} if options else self._fields
+        spec = new_spec(fields, group=where.group, trace=where.trace)
+        at = ""
+        if where.run_in is not None and where.run_at is not None:
+            raise InvalidArgumentError("give run_in or run_at, not both")
+        if where.run_in is not None:
+            at = f"+{duration_ms(where.run_in, 'run_in')}"
+        elif where.run_at is not None:
+            at = str(instant_ms(where.run_at, "run_at"))
+        new = NewJob(
+            self.id,
+            new_id() if where.id is None else check_free_id(where.id, "job id"),
+            msgspec.json.encode(spec).decode(),
+            data,
+            at,
+            check_choice(where.unique, "unique", ("live", "retained")),
+        )
+        return new, spec.run
+
+    def added(self, new: NewJob, run: str, collision: tuple[str, str] | None, if_exists: str) -> Job:
+        """The handle of a job that was sent.
+
+        Raises:
+            JobAlreadyExistsError: Another job has its id, and ``if_exists`` is ``"raise"``.
+        """
+        if collision is None:
+            return Job(self, new.id, run)
+        if if_exists == "return":
+            return Job(self, new.id, collision[0])
+        hint = " (retry or remove it)" if collision[1] == "failed" else ""
+        raise JobAlreadyExistsError(
+            f"job {new.id!r} of workflow {self.id!r} exists and is {collision[1]}{hint}",
+            workflow=self.id,
+            job_id=new.id,
+        )
+
+    async def send_many(self, prepared: Sequence[tuple[NewJob, str]]) -> list[Job]:
+        """Send prepared jobs in chunks."""
+        runtime = await self.namespace.runtime()
+        jobs: list[Job] = []
+        for start in range(0, len(prepared), MOST_AT_ONCE):
+            chunk = prepared[start : start + MOST_AT_ONCE]
+            answers = await runtime.add([new for new, _ in chunk])
+            jobs += [
+                self.added(new, run, answer, "raise") for (new, run), answer in zip(chunk, answers, strict=True)
+            ]
+        return jobs
+
+    def job(self, job_id: str) -> Job:
+        """The handle of a job by its id, whichever life of it is there."""
+        return Job(self, check_free_id(job_id, "job id"), "")
+
+    def worker(self, handler: Handler, *, concurrency: int = 10, **settings: Any) -> Worker:
+        """A worker of this queue alone; see ``Worker``."""
+        from .worker import Worker  # noqa: PLC0415 - the worker builds on the queue
+
+        return Worker(self.namespace, {self.id: handler}, concurrency=concurrency, **settings)
+
+    async def set_limits(
+        self, *, concurrency: int | None | Unset = UNSET, group_concurrency: int | None | Unset = UNSET
+    ) -> None:
+        """Set caps for every process, from now on; None lifts one, and what is omitted stays.
+
+        Raising wakes workers; lowering only holds back new claims.
+        """
+        caps: dict[str, int | None] = {}
+        if not isinstance(concurrency, Unset):
+            caps["concurrency"] = check_cap(concurrency, "concurrency")
+        if not isinstance(group_concurrency, Unset):
+            caps["group"] = check_cap(group_concurrency, "group_concurrency")
+        await self.namespace.store_limits(self.id, "override", caps)
+
+    async def pause(self) -> None:
+        """Claim nothing of the queue from now on; what runs goes on."""
+        await self.namespace.persist(
+            lambda runtime: set_paused(runtime.call, workflow=self.id, paused=True), f"pausing {self.id!r}"
+        )
+
+    async def resume(self) -> None:
+        """Claim again after ``pause``."""
+        await self.namespace.persist(
+            lambda runtime: set_paused(runtime.call, workflow=self.id, paused=False), f"resuming {self.id!r}"
+        )
+
+    async def retry(self, job_id: str) -> bool:
+        """Have a job that failed for good run again from its checkpoints. Whether it was failed."""
+        answer = await self.namespace.persist(
+            lambda runtime: retry_job(runtime.call, workflow=self.id, id=job_id), f"retrying job {job_id!r}"
+        )
+        return answer == 1
+
+    async def remove(self, job_id: str) -> bool:
+        """Remove a job and everything of it; the run of one that runs is stopped. Whether there was one."""
+        answer = await self.namespace.persist(
+            lambda runtime: remove_job(runtime.call, workflow=self.id, id=job_id), f"removing job {job_id!r}"
+        )
+        return answer == 1
+
+    async def promote(self, job_id: str) -> bool:
+        """Have a delayed job run now. Whether it was delayed."""
+        answer = await self.namespace.persist(
+            lambda runtime: promote_job(runtime.call, workflow=self.id, id=job_id), f"promoting job {job_id!r}"
+        )
+        return answer == 1
+
+    async def set_step(self, job_id: str, name: str, text: str, *, token: str) -> bool:
+        """Store a checkpoint for the holder of a claim. False: the claim is lost, nothing was written."""
+        step = Checkpoint(self.id, job_id, token, name, text)
+        return (
+            await self.namespace.persist(
+                lambda runtime: record_steps(runtime.call, steps=[step]), f"recording step {name!r} of job {job_id!r}"
+            )
+        )[0]
+
+    async def get_step(self, job_id: str, name: str) -> str | None:
+        """A checkpoint's text, or None."""
+        text: bytes | None = await self.namespace.persist(
+            lambda runtime: runtime.call.link.call("HGET", keys.steps(runtime.call.base, self.id, job_id), name),
+            f"reading step {name!r} of job {job_id!r}",
+        )
+        return None if text is None else text.decode()

@@ -1,0 +1,187 @@
+"""The jobs in a worker's hands: each runs in a task of its own and ends in an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from . import keys
+from .calling import Caller, Pauses
+from .claim import Claim, EndReason
+from .deciding import decide
+from .lease import LeaseKeeper
+from .link import NotSentError, UnansweredError
+from .outcome import Cancelled, Completed, Outcome, Released
+
+if TYPE_CHECKING:
+    from .worker import Handler
+
+logger: Final = logging.getLogger(__name__)
+
+
+class Runs:
+    """Runs claims and gathers their outcomes.
+
+    Attributes:
+        outbox: Outcomes that wait to be committed.
+    """
+
+    def __init__(self, handlers: Mapping[str, Handler], leases: LeaseKeeper, *, clean_up: float, call: Caller) -> None:
+        """Run with ``handlers``; a run that was ended may clean up for ``clean_up`` seconds."""
+        self._handlers = handlers
+        self._leases = leases
+        self._clean_up = clean_up
+        self._call = call
+        self._running: dict[Claim, asyncio.Task[None]] = {}
+        self._decided: set[Claim] = set()
+        self._by_job: dict[tuple[str, str], Claim] = {}
+        self._of_workflow: dict[str, int] = dict.fromkeys(handlers, 0)
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._unread: set[Claim] = set()
+        self.outbox: list[tuple[Claim, Outcome]] = []
+        self.changed: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def of(self, workflow: str) -> int:
+        """How many jobs of a workflow run."""
+        return self._of_workflow[workflow]
+
+    async def idle(self) -> None:
+        """Wait until nothing runs."""
+        await self._idle.wait()
+
+    def begin(self, claim: Claim, *, unread: bool = False) -> None:
+        """Run a claim; the checkpoints of an ``unread`` one are to be read first."""
+        self._leases.hold(claim)
+        self._by_job[claim.workflow, claim.id] = claim
+        self._of_workflow[claim.workflow] += 1
+        self._idle.clear()
+        if unread:
+            self._unread.add(claim)
+        task = asyncio.create_task(self._run(claim))
+        self._running[claim] = task
+        claim.on_end(lambda _: task.cancel())
+        claim.ending = self._watch_end
+
+    def hand_back(self, claim: Claim) -> None:
+        """Give a claim back without running it."""
+        self._leases.hold(claim)
+        self._conclude(claim, Released())
+
+    def answered(self, claim: Claim) -> None:
+        """The outcome of a claim has been committed, or is refused."""
+        self._leases.let_go(claim)
+
+    def control(self, news: list[str]) -> None:
+        """News of a running job, from the control list: what, workflow, job, token, text."""
+        what, workflow, job_id, token, text = news
+        claim = self._by_job.get((workflow, job_id))
+        if claim is None or claim.token != token:
+            return
+        if what == "cancel":
+            claim.end(EndReason.CANCELLED, text)
+        elif what == "lost":
+            claim.end(EndReason.LOST)
+        elif what == "event":
+            claim.notify(text)
+
+    async def end_all(self) -> None:
+        """End every run for a shutdown, and wait until each has ended or had its time to clean up.
+
+        A thread cannot be ended: its job is waited for, and is never handed back while it runs.
+        """
+        for claim in tuple(self._running):
+            claim.end(EndReason.SHUTDOWN)
+        tasks = [task for claim, task in self._running.items() if claim not in self._decided]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._clean_up + 1)
+        while held := [task for claim, task in self._running.items() if claim.threads and not task.done()]:
+            logger.warning("waiting for %d jobs whose threads cannot be ended", len(held))
+            await asyncio.wait(held)
+
+    async def _run(self, claim: Claim) -> None:
+        timer = None
+        if claim.spec.timeout:
+            timer = asyncio.get_running_loop().call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
+        outcome: Outcome
+        try:
+            if claim in self._unread:
+                await self._read_steps(claim)
+            result = await self._handlers[claim.workflow](claim)
+            outcome = Completed(result or "") if isinstance(result, (str, type(None))) else result
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
+            outcome = decide(error, claim.spec, claim.failures)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        self._running.pop(claim, None)
+        self._of_workflow[claim.workflow] -= 1
+        if claim.ended is not None:
+            outcome = _outcome_of_end(claim, outcome)
+        self._conclude(claim, outcome)
+        if not self._running:
+            self._idle.set()
+
+    def _conclude(self, claim: Claim, outcome: Outcome) -> None:
+        """A claim has its outcome; one that was lost, or had one before, has none to commit."""
+        if self._by_job.get((claim.workflow, claim.id)) is claim:
+            del self._by_job[claim.workflow, claim.id]
+        if claim.ended is EndReason.LOST:
+            self._leases.let_go(claim)
+            logger.warning("job %r of workflow %r was taken over: its run here is discarded", claim.id, claim.workflow)
+        elif claim not in self._decided:
+            self.outbox.append((claim, outcome))
+        self._decided.discard(claim)
+        self.changed()
+
+    def _watch_end(self, claim: Claim) -> None:
+        """A run was told to end: one that has not in time gets its outcome without it."""
+        asyncio.get_running_loop().call_later(self._clean_up, self._force, claim)
+
+    def _force(self, claim: Claim) -> None:
+        if claim not in self._running or claim.threads or claim.ended is EndReason.LOST:
+            return
+        logger.warning(
+            "job %r of workflow %r goes on %g s after it was ended (%s): it is committed as that, and its slot is "
+            "free when it ends",
+            claim.id,
+            claim.workflow,
+            self._clean_up,
+            claim.ended,
+        )
+        self.outbox.append((claim, _outcome_of_end(claim, Released())))
+        self._decided.add(claim)
+        self.changed()
+
+    async def _read_steps(self, claim: Claim) -> None:
+        """Read checkpoints that were too many to come with the claim."""
+        pauses = Pauses()
+        while True:
+            try:
+                flat = await self._call.link.call("HGETALL", keys.steps(self._call.base, claim.workflow, claim.id))
+                break
+            except (NotSentError, UnansweredError):
+                await asyncio.sleep(pauses.next())
+        claim.steps = {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+        self._unread.discard(claim)
+
+
+def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:
+    """What an ended run is committed as, whatever it made of being ended."""
+    match claim.ended:
+        case EndReason.CANCELLED:
+            return Cancelled(claim.detail)
+        case EndReason.TIMEOUT:
+            error = TimeoutError(f"the attempt took longer than its timeout of {claim.spec.timeout / 1000:g} s")
+            return decide(error, claim.spec, claim.failures)
+        case EndReason.SHUTDOWN:
+            return Released()
+        case _:
+            return outcome
+
+

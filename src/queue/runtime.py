@@ -1,0 +1,113 @@
+"""What a namespace holds in one event loop: its link, its groupers, its waiters."""
+
+import asyncio
+import logging
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from typing import Final
+
+from redis.exceptions import ResponseError
+
+from ..errors import DataModelError, ServerVersionError
+from . import keys
+from .calling import Caller, persist
+from .connection import Connector
+from .grouping import Grouper
+from .scripts.adding import NewJob, add_jobs
+from .scripts.controlling import open_namespace
+from .waiting import Waiters
+
+logger: Final = logging.getLogger(__name__)
+OLDEST: Final = {"redis": (6, 2), "valkey": (7, 2)}
+
+
+class Runtime:
+    """One event loop's connections to one namespace's Redis."""
+
+    def __init__(self, connector: Connector, base: str, timeout: float) -> None:
+        self._timeout = timeout
+        self._connector = connector
+        self._producer = secrets.token_urlsafe(9)
+        self._number = 0
+        self._opened = asyncio.Lock()
+        self._is_open = False
+        self.loop = asyncio.get_running_loop()
+        self.pid = os.getpid()
+        self.call = Caller(connector.link(), base)
+        self.waiters = Waiters(self.call, connector, self._producer)
+        self.adder = Grouper(self.add, size=lambda new: len(new.data) + len(new.spec) + len(new.id))
+
+    async def open(self) -> None:
+        """Check the server and the data, once.
+
+        Raises:
+            RedisUnavailableError: Redis did not answer in time.
+            ServerVersionError: It is too old.
+            DataModelError: The data was written by a newer Lanner.
+        """
+        if self._is_open:
+            return
+        async with self._opened:
+            if self._is_open:
+                return
+            await persist(self._check, timeout=self._timeout, repeatable=True, what=lambda: "connecting to Redis")
+            self._is_open = True
+
+    async def _check(self) -> None:
+        check_version((await self.call.link.call("INFO", "server")).decode())
+        version = await open_namespace(self.call, version=keys.DATA_MODEL)
+        if version > keys.DATA_MODEL:
+            raise DataModelError(
+                f"{self.call.base} was written by a newer Lanner (data model {version}; this one knows "
+                f"{keys.DATA_MODEL}): upgrade this process"
+            )
+        try:
+            policy = await self.call.link.call("CONFIG", "GET", "maxmemory-policy")
+        except ResponseError:  # a managed server may not tell
+            return
+        if policy and policy[1] != b"noeviction":
+            logger.warning(
+                "Redis has maxmemory-policy %s and may drop jobs when its memory is full: set it to noeviction",
+                policy[1].decode(),
+            )
+
+    async def add(self, jobs: Sequence[NewJob]) -> list[tuple[str, str] | None]:
+        """Add jobs in one call; for each None, or nonce and state of the job that has the id."""
+        self._number += 1
+        number = self._number
+        return await persist(
+            lambda: add_jobs(self.call, producer=self._producer, number=number, jobs=jobs),
+            timeout=self._timeout,
+            repeatable=True,
+            what=lambda: _named(jobs),
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections. Waits fail at once."""
+        await self.waiters.aclose()
+        await self.adder.aclose()
+        await self.call.link.aclose()
+
+
+def _named(jobs: Sequence[NewJob]) -> str:
+    ids = ", ".join(repr(new.id) for new in jobs[:3]) + (f" and {len(jobs) - 3} more" if len(jobs) > 3 else "")  # noqa: PLR2004
+    return f"adding job {ids} to {jobs[0].workflow!r}"
+
+
+def check_version(info: str) -> None:
+    """Refuse a server that is too old, by what INFO says of it.
+
+    Raises:
+        ServerVersionError: It is too old.
+    """
+    valkey = re.search(r"valkey_version:(\d+)\.(\d+)", info)
+    kind, found = ("valkey", valkey) if valkey else ("redis", re.search(r"redis_version:(\d+)\.(\d+)", info))
+    if found is None:
+        return
+    version = (int(found[1]), int(found[2]))
+    if version < OLDEST[kind]:
+        raise ServerVersionError(
+            f"the server is {kind} {version[0]}.{version[1]}: Lanner needs Redis 6.2 or Valkey 7.2, or newer"
+        )

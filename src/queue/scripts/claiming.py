@@ -1,0 +1,115 @@
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ..calling import Caller
+from ..claim import Claim
+from ..link import Argument
+from ..outcome import Cancelled, Completed, Failed, Outcome, Retry, Suspended
+from ..spec import Spec
+
+_SPEC = msgspec.json.Decoder(Spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What a claiming call came back with.
+
+    ``applied`` has an entry an outcome: False where the claim was lost. ``again_ms`` is when there may be more to
+    claim: 0 at once, None nothing in sight. A claim in ``unread`` has checkpoints that were too many to send along.
+    """
+
+    applied: Sequence[bool]
+    claims: Sequence[Claim]
+    unread: Sequence[Claim]
+    again_ms: int | None
+
+
+async def settle(
+    call: Caller,
+    *,
+    worker: str,
+    number: int,
+    lease: int,
+    total: int,
+    outcomes: Sequence[tuple[Claim, Outcome]],
+    wants: Sequence[tuple[str, int]],
+) -> Settlement:
+    """Commit outcomes and claim up to ``total`` jobs, with at most so many of each workflow in ``wants``."""
+    arguments: list[Argument] = [worker, number, lease, total, len(outcomes)]
+    for claim, outcome in outcomes:
+        kind, text, amount = _pack(outcome)
+        arguments += (kind, claim.workflow, claim.id, claim.token, text, amount)
+    for workflow, most in wants:
+        arguments += (workflow, most)
+    now, statuses, found, again = await call("settle", *arguments)
+    token, claimed_at = f"{worker}:{number}", time.monotonic()
+    claims: list[Claim] = []
+    unread: list[Claim] = []
+    for index, job_id, data, spec, failures, steps in found:
+        claim = Claim(
+            workflow=wants[index - 1][0],
+            id=job_id.decode(),
+            token=token,
+            data=data.decode(),
+            spec=_SPEC.decode(spec),
+            failures=int(failures),
+            steps=_pairs(steps) if steps else {},
+            redis_ms=now,
+            claimed_at=claimed_at,
+        )
+        claims.append(claim)
+        if steps is None:
+            unread.append(claim)
+    return Settlement([status == 49 for status in statuses], claims, unread, None if again < 0 else again)  # noqa: PLR2004 - "1"
+
+
+def _pack(outcome: Outcome) -> tuple[str, str, Argument]:
+    match outcome:
+        case Completed(result):
+            return "completed", result, ""
+        case Retry(delay_ms, failure):
+            return "retry", failure.dumps(), delay_ms
+        case Failed(failure):
+            return "failed", failure.dumps(), ""
+        case Cancelled(reason):
+            return "cancelled", reason, ""
+        case Suspended(until_ms, events):
+            return "suspended", "\n".join(events), "" if until_ms is None else until_ms
+        case _:
+            return "released", "", ""
+
+
+def _pairs(flat: Sequence[bytes]) -> Mapping[str, str]:
+    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+
+async def renew_claims(call: Caller, *, lease: int, claims: Sequence[Claim]) -> bytes:
+    """Renew leases. A digit a claim: 1 renewed, 0 lost, 2 renewed and to be cancelled."""
+    arguments: list[Argument] = [lease]
+    for claim in claims:
+        arguments += (claim.workflow, claim.id, claim.token)
+    answer: bytes = await call("renew_claims", *arguments)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep returned to the queues, and when the next is due (0 ms: there is more)."""
+
+    recovered: int
+    stalled: int
+    cancelled: int
+    again_ms: int
+
+
+async def sweep_claims(call: Caller, *, lease: int, interval: int, limit: int) -> Swept:
+    """Return claims whose lease has run out."""
+    return Swept(*await call("sweep_claims", lease, interval, limit))
+
+
+async def pass_wake(call: Caller, *, workflow: str) -> None:
+    """Pass on a wake-up that this worker cannot use."""
+    await call("pass_wake", workflow)

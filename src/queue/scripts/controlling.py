@@ -1,0 +1,53 @@
+from collections.abc import Sequence
+
+from ..calling import Caller
+from ..link import Argument
+
+
+async def open_namespace(call: Caller, *, version: int) -> int:
+    """Note the data model of the namespace; the version it has."""
+    answer: int = await call("open_namespace", version)
+    return answer
+
+
+async def cancel_job(call: Caller, *, workflow: str, id: str, run: str, reason: str) -> int:  # noqa: A002
+    """Cancel a job. 1 it is or will end cancelled, 0 it has ended otherwise, -1 there is none."""
+    answer: int = await call("cancel_job", workflow, id, run, reason)
+    return answer
+
+
+async def remove_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A002
+    """Remove a job. 1 removed, -1 there is none."""
+    answer: int = await call("remove_job", workflow, id)
+    return answer
+
+
+async def retry_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A002
+    """Have a failed job run again. 1 runnable, 0 it has not failed, -1 there is none."""
+    answer: int = await call("retry_job", workflow, id)
+    return answer
+
+
+async def promote_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A002
+    """Have a delayed job run now. 1 runnable, 0 it is not delayed, -1 there is none."""
+    answer: int = await call("promote_job", workflow, id)
+    return answer
+
+
+async def set_limits(call: Caller, *, workflow: str, level: str, caps: Sequence[tuple[str, int | None]]) -> bool:
+    """Set caps (None: no cap). True: waiting groups are to be maintained."""
+    arguments: list[Argument] = [workflow, level]
+    for what, value in caps:
+        arguments += (what, "none" if value is None else value)
+    return bool(await call("set_limits", *arguments))
+
+
+async def maintain_groups(call: Caller, *, workflow: str, cursor: int) -> int:
+    """Bring some waiting groups in line with the cap; the next cursor, 0 after the last."""
+    answer: int = await call("maintain_groups", workflow, cursor)
+    return answer
+
+
+async def set_paused(call: Caller, *, workflow: str, paused: bool) -> None:
+    """Pause a workflow or (empty) the namespace, or have it go on."""
+    await call("set_paused", workflow, int(paused))

@@ -1,0 +1,68 @@
+"""A channel of Redis' publish and subscribe, opened again for as long as somebody listens."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError
+
+from .calling import Pauses
+
+logger: Final = logging.getLogger(__name__)
+
+
+class Subscription:
+    """Listens to one channel on a connection of its own."""
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractConnection],
+        channel: str,
+        heard: Callable[[bytes], None],
+        reopened: Callable[[], None],
+    ) -> None:
+        """Call ``heard`` for each message, and ``reopened`` after a gap in which messages may have been lost."""
+        self._connect = connect
+        self._channel = channel
+        self._heard = heard
+        self._reopened = reopened
+        self._open = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def ready(self) -> None:
+        """Wait until the channel is open."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._listen(), name="lanner subscription")
+        await self._open.wait()
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _listen(self) -> None:
+        pauses, gap = Pauses(), False
+        while True:
+            connection = self._connect()
+            try:
+                await connection.connect()
+                await connection.send_command("SUBSCRIBE", self._channel)
+                while True:
+                    kind, _, message = await connection.read_response(disable_decoding=True)
+                    if kind == b"message":
+                        self._heard(message)
+                        continue
+                    self._open.set()
+                    pauses = Pauses()
+                    if gap:
+                        self._reopened()
+            except (RedisError, OSError) as error:
+                logger.debug("the subscription broke: %s", error)
+                self._open.clear()
+                gap = True
+                await asyncio.sleep(pauses.next())
+            finally:
+                await connection.disconnect(nowait=True)

@@ -1,0 +1,36 @@
+import logging
+from typing import Final
+
+from .calling import Caller
+from .duty import Duty
+from .scripts.claiming import sweep_claims
+
+logger: Final = logging.getLogger(__name__)
+LONGEST_INTERVAL_MS: Final = 30_000
+RECOVERED_AT_ONCE: Final = 200
+
+
+class Sweep(Duty):
+    """Return jobs whose lease has run out to their queue.
+
+    Any number of workers may sweep; each job is returned once, and the fleet sweeps once an interval.
+    """
+
+    def __init__(self, call: Caller, lease_ms: int) -> None:
+        self._call = call
+        self._lease_ms = lease_ms
+        # shorter than a lease, so that a living fleet is never mistaken for one whose Redis was away
+        self._interval_ms = min(lease_ms // 2, LONGEST_INTERVAL_MS)
+
+    async def once(self) -> float:
+        """Sweep a batch."""
+        swept = await sweep_claims(
+            self._call, lease=self._lease_ms, interval=self._interval_ms, limit=RECOVERED_AT_ONCE
+        )
+        if swept.recovered or swept.stalled:
+            logger.warning(
+                "took back %d jobs of lost workers; %d more had stalled too often and failed",
+                swept.recovered,
+                swept.stalled,
+            )
+        return swept.again_ms / 1000

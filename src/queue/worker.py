@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from .calling import Caller
+from .duty import Duty, perform
+from .lease import LeaseKeeper
+from .listener import SLACK, Listener
+from .options import Duration
+from .outage import Outage
+from .running import Runs
+from .settling import Settler
+from .sweep import Sweep
+from .validation import check_cap, check_int, duration_ms
+
+if TYPE_CHECKING:
+    from .claim import Claim
+    from .namespace import Namespace
+    from .outcome import Outcome
+
+logger: Final = logging.getLogger(__name__)
+
+Handler = Callable[["Claim"], Awaitable["Outcome | str | None"]]
+MOST_SLOTS: Final = 10_000
+# how long a run may clean up after it was ended, and the last commit may take
+CLEAN_UP: Final = 5.0
+
+
+class Worker:
+    """Claims jobs of one or more queues of a namespace and runs a handler for each.
+
+    Args:
+        namespace: Where the queues are.
+        handlers: The handler of each queue, by its id. It gets the ``Claim`` and returns the result as text (or an
+            ``Outcome``).
+        concurrency: How many jobs at once.
+        ceilings: How many of one queue at once, where that is fewer.
+        limits: Caps that the queues declare in Redis: ``concurrency`` and ``group`` by queue id.
+        lease: How long a claim holds without renewal: ``timedelta`` or seconds. A job of a worker that was lost runs
+            again after this and a sweep.
+        grace: How long ``stop`` lets jobs run before it hands them back.
+        max_blocked: How long the event loop may be blocked before the worker gives its jobs up.
+        warn_blocked: How long before a warning says so. None: never.
+        on_blocked: Called then, in another thread, with the seconds and the claims.
+        safety: How long an idle worker relies on being woken.
+
+    Example:
+        >>> async def handle(claim: Claim) -> str:
+        ...     return claim.data.upper()
+        >>> async with queue.worker(handle, concurrency=20):
+        ...     await (await queue.add("hello")).wait()
+        'HELLO'
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        handlers: Mapping[str, Handler],
+        *,
+        concurrency: int = 10,
+        ceilings: Mapping[str, int] | None = None,
+        limits: Mapping[str, Mapping[str, int | None]] | None = None,
+        lease: Duration = 30.0,
+        grace: Duration = 10.0,
+        max_blocked: Duration = 300.0,
+        warn_blocked: Duration | None = 5.0,
+        on_blocked: Callable[[float, list[Claim]], None] | None = None,
+        safety: Duration = 5.0,
+    ) -> None:
+        self.id: Final = secrets.token_urlsafe(9)
+        self.concurrency: Final = check_int(concurrency, "concurrency", 1, MOST_SLOTS)
+        self._namespace = namespace
+        self._handlers = dict(handlers)
+        self._ceilings = {name: check_cap(most, "concurrency") for name, most in (ceilings or {}).items()}
+        self._limits = limits or {}
+        self._lease = duration_ms(lease, "lease", minimum=100) / 1000
+        self._grace = duration_ms(grace, "grace") / 1000
+        self._max_blocked = duration_ms(max_blocked, "max_blocked", minimum=1) / 1000
+        self._warn_blocked = None if warn_blocked is None else duration_ms(warn_blocked, "warn_blocked") / 1000
+        self._on_blocked = on_blocked
+        self._safety = duration_ms(safety, "safety", minimum=10) / 1000
+        self._started = False
+        self._stopping: asyncio.Event | None = None
+        self._hurry = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Work in the background until ``stop``.
+
+        Raises:
+            RedisUnavailableError: Redis did not answer in time.
+            InvalidArgumentError: The worker was started before.
+        """
+        if self._started:
+            raise RuntimeError("a worker is started once; make another")
+        self._started = True
+        self._stopping = asyncio.Event()
+        namespace = self._namespace
+        runtime = await namespace.runtime()
+        await self._declare()
+        name = f"worker {self.id}"
+        outage = Outage(name)
+        self._link = namespace.connector.link()
+        self._blocking = namespace.connector.link(timeout=self._safety + SLACK)
+        call = Caller(self._link, namespace.base)
+        self._call = call
+        self._leases = LeaseKeeper(
+            namespace.connector,
+            namespace.base,
+            name=name,
+            lease=self._lease,
+            max_blocked=self._max_blocked,
+            warn_blocked=self._warn_blocked,
+            on_blocked=self._on_blocked,
+        )
+        self.runs = Runs(self._handlers, self._leases, clean_up=CLEAN_UP, call=call)
+        self._settler = Settler(
+            call,
+            runs=self.runs,
+            worker=self.id,
+            lease_ms=int(self._lease * 1000),
+            concurrency=self.concurrency,
+            ceilings=self._ceilings,
+            workflows=list(self._handlers),
+            outage=outage,
+        )
+        self._listener = Listener(
+            call=call,
+            blocking=self._blocking,
+            worker=self.id,
+            workflows=list(self._handlers),
+            patience=self._safety,
+            outage=outage,
+            look=self._settler.look,
+            control=self.runs.control,
+        )
+        self._settler.idle = self._listener.want_wakes
+        self._leases.start()
+        duties: list[Duty] = [Sweep(call, int(self._lease * 1000))]
+        self._tasks = [
+            asyncio.create_task(self._settler.work(), name="lanner settler"),
+            asyncio.create_task(self._listener.listen(), name="lanner listener"),
+            *(asyncio.create_task(perform(duty, outage), name="lanner duty") for duty in duties),
+        ]
+        namespace.enter(self)
+        del runtime
+
+    async def _declare(self) -> None:
+        """Say in Redis what caps the code declares."""
+        if self._namespace.concurrency is not None:
+            await self._namespace.store_limits("", "declared", {"concurrency": self._namespace.concurrency})
+        for workflow in self._handlers:
+            caps = self._limits.get(workflow, {})
+            await self._namespace.store_limits(workflow, "declared", dict(caps))
+
+    async def run(self) -> None:
+        """Start, and work until ``stop`` is called or this is cancelled, which hands the jobs back."""
+        try:
+            await self.start()
+            await self._stopped.wait()
+        except asyncio.CancelledError:
+            self._hurry.set()
+            await asyncio.shield(asyncio.ensure_future(self.stop()))
+            raise
+
+    async def stop(self, *, grace: Duration | None = None) -> None:
+        """Claim no more, let jobs run for ``grace``, end and hand back the rest, and close the connections.
+
+        Called again meanwhile it cuts the grace short.
+        """
+        if not self._started or self._stopping is None:
+            self._started = True
+            self._stopped.set()
+            return
+        if self._stopping.is_set():
+            self._hurry.set()
+            await self._stopped.wait()
+            return
+        self._stopping.set()
+        try:
+            await self._wind_down(self._grace if grace is None else duration_ms(grace, "grace") / 1000)
+        finally:
+            self._namespace.leave(self)
+            self._stopped.set()
+
+    async def _wind_down(self, grace: float) -> None:
+        if not self._tasks:
+            return
+        settling, listening, *duties = self._tasks
+        for task in (listening, *duties):
+            task.cancel()
+        self._settler.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await _first(self.runs.idle(), self._hurry.wait())
+        await self.runs.end_all()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLEAN_UP):
+                await self._settler.drained()
+                await self._settler.pass_on()
+        settling.cancel()
+        await asyncio.wait(self._tasks)
+        self._leases.stop()
+        await self._link.aclose()
+        await self._blocking.aclose()
+        await asyncio.get_running_loop().run_in_executor(None, self._leases.join)
+
+    async def __aenter__(self) -> Worker:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+
+async def _first(*waits: Awaitable[Any]) -> None:
+    """Wait for the first of several."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
