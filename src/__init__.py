@@ -1,0 +1,65 @@
+"""Durable workflows for Python on Redis.
+
+A namespace holds workflows, each with a queue of its own; workers claim jobs and run plain Python functions whose
+steps are checkpointed in Redis, and replayed after a retry, a crash or a long wait.
+"""
+
+from .errors import (
+    ClosedError,
+    DataModelError,
+    EmbeddedServerError,
+    EventTimeoutError,
+    InvalidArgumentError,
+    JobAlreadyExistsError,
+    JobCancelledError,
+    JobError,
+    JobFailedError,
+    JobNotFoundError,
+    LannerError,
+    NonRetryableError,
+    RedisUnavailableError,
+    ResultExpiredError,
+    RetryAfter,
+    SerializationError,
+    ServerVersionError,
+    StepError,
+    StepFailedError,
+    WaitTimeoutError,
+)
+from .queue.options import Backoff, KeepFailed
+from .workflow.context import Context, SyncContext
+from .workflow.job import Job
+from .workflow.namespace import WorkflowNamespace
+from .workflow.worker import Worker
+from .workflow.workflow import Workflow
+
+__all__ = [
+    "Backoff",
+    "ClosedError",
+    "Context",
+    "DataModelError",
+    "EmbeddedServerError",
+    "EventTimeoutError",
+    "InvalidArgumentError",
+    "Job",
+    "JobAlreadyExistsError",
+    "JobCancelledError",
+    "JobError",
+    "JobFailedError",
+    "JobNotFoundError",
+    "KeepFailed",
+    "LannerError",
+    "NonRetryableError",
+    "RedisUnavailableError",
+    "ResultExpiredError",
+    "RetryAfter",
+    "SerializationError",
+    "ServerVersionError",
+    "StepError",
+    "StepFailedError",
+    "SyncContext",
+    "WaitTimeoutError",
+    "Worker",
+    "Workflow",
+    "WorkflowNamespace",
+]

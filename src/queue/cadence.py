@@ -177,7 +177,8 @@ def cadence(
             day: in a repeated hour the first time, in a gap at the first instant after it. Any other pattern fires at
             every real instant that matches.
         every: Instead of a pattern: the interval, as ``timedelta`` or seconds. It stands on the grid that begins at
-            ``start``, or at the epoch in UTC: every hour is on the hour, whenever the schedule was set.
+            ``start``, or at the epoch in UTC: every hour is on the hour, whenever the schedule was set (and every week
+            on Thursday, for days of the week take a pattern).
         tz: The zone of the pattern, by its IANA name.
         start: The first instant that is allowed, an aware ``datetime``.
         end: The last instant that is allowed, an aware ``datetime``.

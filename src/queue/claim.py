@@ -29,7 +29,7 @@ class Claim:
         steps: Checkpoints by step path; empty on a first attempt, which reads none.
         ended: Why the worker ended the run; None while it did not.
         detail: What came with the reason: that of a cancellation.
-        threads: How many threads of the run are going: a job is never handed back while there are any.
+        threads: Tells how many threads of the run are going: a job is never handed back while there are any.
     """
 
     __slots__ = ("_claimed_at", "_on_end", "_on_event", "_redis_ms", "data", "detail", "ended", "ending",
@@ -48,7 +48,7 @@ class Claim:
         self.steps = steps
         self.ended: EndReason | None = None
         self.detail = ""
-        self.threads = 0
+        self.threads: Callable[[], int] = lambda: 0
         self.ending: Callable[[Claim], None] | None = None
         self._redis_ms = redis_ms
         self._claimed_at = claimed_at

@@ -99,8 +99,10 @@ def zone_of(tz: object, name: str = "tz") -> ZoneInfo:
         raise InvalidArgumentError(f"{name} must be an IANA zone such as 'Europe/Berlin', not {shown(tz)}")
     known = _known_zones()
     if key not in known:
-        hint = did_you_mean(key, known) or "; if it exists, this machine's zone data is old: install tzdata"
-        raise InvalidArgumentError(f"{name} must be an IANA zone such as 'Europe/Berlin', not {shown(tz)}{hint}")
+        raise InvalidArgumentError(
+            f"{name} must be an IANA zone such as 'Europe/Berlin', not {shown(tz)}{did_you_mean(key, known)} "
+            f"(a zone newer than this machine's zone data needs a newer tzdata)"
+        )
     return ZoneInfo(key)
 
 

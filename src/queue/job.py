@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -26,6 +27,7 @@ from .validation import check_free_id, duration_ms
 
 if TYPE_CHECKING:
     from .queue import Queue
+    from .runtime import Runtime
     from .waiting import End
 
 
@@ -87,24 +89,30 @@ class Job:
             JobNotFoundError: No job has the id.
             ClosedError: The namespace was closed meanwhile.
         """
-        seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.queue.namespace.runtime()
+        async with self.waiting(runtime, timeout):
+            end = await runtime.waiters.wait(self.queue.id, self.id, self.run)
+        return self.result_of(end)
+
+    @asynccontextmanager
+    async def waiting(self, runtime: Runtime, timeout: Duration | None) -> AsyncGenerator[None]:  # noqa: ASYNC109
+        """Within it the end is waited for: for no longer than ``timeout``, and no longer than the namespace is open."""
+        seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         try:
             async with asyncio.timeout(seconds) as limit:
-                end = await runtime.waiters.wait(self.queue.id, self.id, self.run)
+                yield
         except TimeoutError:
-            if limit.expired():
-                raise WaitTimeoutError(
-                    f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
-                    workflow=self.queue.id,
-                    job_id=self.id,
-                ) from None
-            raise
+            if not limit.expired():
+                raise
+            raise WaitTimeoutError(
+                f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
+                workflow=self.queue.id,
+                job_id=self.id,
+            ) from None
         except asyncio.CancelledError:
             if runtime.waiters.closed:
                 raise ClosedError(f"waiting for job {self.id!r}: the namespace has been closed") from None
             raise
-        return self.result_of(end)
 
     def result_of(self, end: End) -> str:
         """The result of a job that has ended, or the error of how it ended."""

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -77,11 +77,15 @@ class Queue:
             >>> job = await queue.add("hello", run_in=timedelta(minutes=5))
         """
         where = Added(id=id, group=group, run_in=run_in, run_at=run_at, unique=unique)
-        check_choice(if_exists, "if_exists", ("raise", "return"))
+        return await self.add_prepared(data, where, options, check_choice(if_exists, "if_exists", ("raise", "return")))
+
+    async def add_prepared(
+        self, data: str, where: Added, options: Mapping[str, Any], if_exists: Literal["raise", "return"] = "raise"
+    ) -> Job:
+        """Add a job; see ``add``."""
         new, run = self.prepare(data, where, options)
         runtime = await self.namespace.runtime()
-        collision = await runtime.adder.submit(new)
-        return self.added(new, run, collision, if_exists)
+        return self.added(new, run, await runtime.adder.submit(new), if_exists)
 
     async def add_many(self, data: Sequence[str], **options: Any) -> list[Job]:
         """Add jobs that differ in their payload only, in calls of 200, in order.
@@ -118,6 +122,24 @@ class Queue:
             check_choice(where.unique, "unique", ("live", "retained")),
         )
         return new, spec.run
+
+    async def execute(
+        self, data: str, where: Added, options: Mapping[str, Any], *, timeout: Duration | None  # noqa: ASYNC109
+    ) -> str:
+        """Add a job and give its result; this process is registered for its end as it is added.
+
+        Raises:
+            JobError: As ``Job.wait``; JobAlreadyExistsError: The id is in use.
+        """
+        new, run = self.prepare(data, where, options)
+        runtime = await self.namespace.runtime()
+        job = Job(self, new.id, run)
+        async with job.waiting(runtime, timeout):
+            with runtime.waiters.expect(self.id, new.id, run) as waiter:
+                process = await runtime.waiters.ready()
+                self.added(new, run, await runtime.adder.submit(replace(new, waiter=process)), "raise")
+                end = await waiter.future
+        return job.result_of(end)
 
     def added(self, new: NewJob, run: str, collision: tuple[str, str] | None, if_exists: str) -> Job:
         """The handle of a job that was sent.

@@ -100,7 +100,7 @@ class Runs:
         tasks = [task for claim, task in self._running.items() if claim not in self._decided]
         if tasks:
             await asyncio.wait(tasks, timeout=self._clean_up + 1)
-        while held := [task for claim, task in self._running.items() if claim.threads and not task.done()]:
+        while held := [task for claim, task in self._running.items() if claim.threads() and not task.done()]:
             logger.warning("waiting for %d jobs whose threads cannot be ended", len(held))
             await asyncio.wait(held)
 
@@ -144,7 +144,7 @@ class Runs:
         asyncio.get_running_loop().call_later(self._clean_up, self._force, claim)
 
     def _force(self, claim: Claim) -> None:
-        if claim not in self._running or claim.threads or claim.ended is EndReason.LOST:
+        if claim not in self._running or claim.threads() or claim.ended is EndReason.LOST:
             return
         logger.warning(
             "job %r of workflow %r goes on %g s after it was ended (%s): it is committed as that, and its slot is "

@@ -13,6 +13,7 @@ from .lease import LeaseKeeper
 from .listener import SLACK, Listener
 from .options import Duration
 from .outage import Outage
+from .recording import Recorder
 from .running import Runs
 from .settling import Settler
 from .sweep import Sweep
@@ -90,8 +91,8 @@ class Worker:
         self._stopped = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
-        """Work in the background until ``stop``.
+    async def start(self, prepare: Callable[[], None] | None = None) -> None:
+        """Work in the background until ``stop``; ``prepare`` is called before the first claim.
 
         Raises:
             RedisUnavailableError: Redis did not answer in time.
@@ -102,14 +103,14 @@ class Worker:
         self._started = True
         self._stopping = asyncio.Event()
         namespace = self._namespace
-        runtime = await namespace.runtime()
+        await namespace.runtime()
         await self._declare()
         name = f"worker {self.id}"
         outage = Outage(name)
         self._link = namespace.connector.link()
         self._blocking = namespace.connector.link(timeout=self._safety + SLACK)
         call = Caller(self._link, namespace.base)
-        self._call = call
+        self.recorder = Recorder(call)
         self._leases = LeaseKeeper(
             namespace.connector,
             namespace.base,
@@ -141,6 +142,8 @@ class Worker:
             control=self.runs.control,
         )
         self._settler.idle = self._listener.want_wakes
+        if prepare is not None:
+            prepare()
         self._leases.start()
         duties: list[Duty] = [Sweep(call, int(self._lease * 1000))]
         self._tasks = [
@@ -149,7 +152,6 @@ class Worker:
             *(asyncio.create_task(perform(duty, outage), name="lanner duty") for duty in duties),
         ]
         namespace.enter(self)
-        del runtime
 
     async def _declare(self) -> None:
         """Say in Redis what caps the code declares."""
@@ -159,10 +161,10 @@ class Worker:
             caps = self._limits.get(workflow, {})
             await self._namespace.store_limits(workflow, "declared", dict(caps))
 
-    async def run(self) -> None:
+    async def run(self, prepare: Callable[[], None] | None = None) -> None:
         """Start, and work until ``stop`` is called or this is cancelled, which hands the jobs back."""
         try:
-            await self.start()
+            await self.start(prepare)
             await self._stopped.wait()
         except asyncio.CancelledError:
             self._hurry.set()
@@ -207,6 +209,7 @@ class Worker:
         settling.cancel()
         await asyncio.wait(self._tasks)
         self._leases.stop()
+        await self.recorder.aclose()
         await self._link.aclose()
         await self._blocking.aclose()
         await asyncio.get_running_loop().run_in_executor(None, self._leases.join)

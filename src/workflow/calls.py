@@ -131,13 +131,12 @@ class Calls:
         """Whether a call must ask ``refuse`` before it begins."""
         return self.returned or self.ended != ""
 
-    def name(self, kind: Kind, name: str) -> Call:
-        """Take a name where the caller stands. The call is not counted: that is for plain workflows.
+    def name(self, kind: Kind, name: str, scope: Scope | Call | None) -> Call:
+        """Take a name in a scope. The call is not counted: that is for plain workflows.
 
         Raises:
             StepError: The name is unfit, or taken.
         """
-        scope = here.get()
         if scope is None or scope.calls is not self:
             scope = self._root
         path = scope.prefix + escaped(name)
@@ -162,13 +161,13 @@ class Calls:
             raise StepError(f"scope {path!r} has the name of a step: give one of them another")
         return Scope(self, scope if isinstance(scope, Call) else scope.outer, path + "/", scope.names)
 
-    def enter(self, kind: Kind, name: str) -> Call:
-        """Take a name where the caller stands and count the call, until ``leave``.
+    def enter(self, kind: Kind, name: str, scope: Scope | Call | None) -> Call:
+        """Take a name in a scope and count the call, until ``leave``.
 
         Raises:
             StepError: The name is unfit, or taken.
         """
-        call = self.name(kind, name)
+        call = self.name(kind, name, scope)
         outer = call.outer
         if outer is not None and outer.open:
             if outer.inner == 0:
@@ -181,16 +180,15 @@ class Calls:
         self._moved()
         return call
 
-    async def refuse(self) -> None:
-        """Raise the signal if calls do not begin any more.
+    async def refuse(self, scope: Scope | Call | None) -> None:
+        """Raise the signal if calls in a scope do not begin any more.
 
         It lets the loop turn first: code that swallows the signal and tries again shall not hold up everybody.
 
         Raises:
-            RunEnded: The run has ended, or it has returned and the caller is in none of the steps that it left open.
+            RunEnded: The run has ended, or it has returned and the scope is in none of the steps that it left open.
         """
         if not self.ended:
-            scope = here.get()
             step = scope.outer if isinstance(scope, Scope) else scope
             if not self.returned or (step is not None and step.open):
                 return

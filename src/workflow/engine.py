@@ -61,7 +61,7 @@ class Engine:
             RunEnded: The run has ended, or does now because the claim is lost; nothing was written.
         """
         if self.calls.ended:
-            await self.calls.refuse()
+            await self.calls.refuse(None)
         if not await self.journal.record(path, text):
             raise self._lost()
 
@@ -79,7 +79,7 @@ class Engine:
             RunEnded: The run has ended, or does now because the claim is lost; nothing was written.
         """
         if self.calls.ended:
-            await self.calls.refuse()
+            await self.calls.refuse(None)
         try:
             return await self.journal.take_event(event, path, otherwise)
         except ClaimLost:
@@ -120,7 +120,7 @@ class Engine:
         self.calls.recorded[call.path] = text
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run a plain function in a thread. One who is cancelled leaves it to itself; the run does not end before it."""
+        """Run a plain function in a thread, which goes on when the caller is cancelled; the run ends after it."""
         # a pair and not set_exception, which refuses StopIteration
         future: asyncio.Future[tuple[T, BaseException | None]] = self._loop.create_future()
         work = self._threads.submit(function, partial(self._thread_ended, future))

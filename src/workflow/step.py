@@ -1,6 +1,6 @@
 import contextvars
 import inspect
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -8,15 +8,17 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from ..errors import EventTimeoutError
 from ..queue.validation import check_choice, duration_ms, instant_ms
-from .calls import Call, here
+from .calls import Call, Scope, here
 from .engine import DO_DONE, Engine
 from .journal import EVENT_EXPIRED, EVENT_TAKEN, EXPIRED, PENDING, Kind, read_checkpoint
-from .values import is_async
+from .values import check_function, is_async
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 OnTimeout = Literal["none", "raise"]
+Step = Coroutine[Any, Any, T]
+Place = Scope | Call | None
 
 
 class Steps:
@@ -24,6 +26,8 @@ class Steps:
 
     A step's result is kept under its name, together with the names of the steps and scopes that it stands in; when the
     job is attempted again or goes on after a wait, steps that have finished give what they gave and do not run again.
+
+    Each call gives a coroutine that belongs to the scope in which it was made, wherever it is awaited.
     """
 
     __slots__ = ("_engine",)
@@ -32,10 +36,10 @@ class Steps:
         self._engine = engine
 
     @overload
-    async def do(self, name: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def do(self, name: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Step[T]: ...
     @overload
-    async def do(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
-    async def do(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    def do(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Step[T]: ...
+    def do(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Step[Any]:
         """Run a function as a step and keep what it returns.
 
         A plain function runs in a thread. A step that raises is not kept: it fails the attempt, or, if the error is
@@ -58,42 +62,9 @@ class Steps:
         Example:
             >>> receipt = await ctx.step.do("charge", charge, order.card, amount=order.total)
         """
-        engine = self._engine
-        calls = engine.calls
-        if calls.refusing:
-            await calls.refuse()
-        around = here.get()
-        call = calls.enter(Kind.DO, name)
-        kept = False
-        try:
-            if calls.recorded and (text := calls.recorded.get(call.path)) is not None:
-                value = engine.replay(call, text, fn)
-                kept = True
-                return value
-            here.set(call)
-            try:
-                if is_async(fn):
-                    value = await fn(*args, **kwargs)
-                else:
-                    value = await self._in_thread(partial(fn, *args, **kwargs))
-            except BaseException as error:
-                if failure := engine.failure_to_keep(call, error):
-                    await engine.record(call.path, failure)
-                    engine.keep(call, failure)
-                raise
-            text = DO_DONE + engine.values.dump(value, "its result", call.path)
-            await engine.record(call.path, text)
-            if call.outer is not None:
-                engine.keep(call, text)
-            kept = True
-            return value
-        finally:
-            here.set(around)
-            if not kept:
-                call.free_name()
-            calls.leave(call)
+        return self._do(here.get(), name, fn, args, kwargs)
 
-    async def wait(self, name: str, duration: timedelta | float) -> None:
+    def wait(self, name: str, duration: timedelta | float) -> Step[None]:
         """Wait for a while. A wait of more than a second holds nothing: the job sleeps in Redis.
 
         The instant is fixed when the step is first reached, and kept through attempts and restarts.
@@ -109,9 +80,9 @@ class Steps:
         Example:
             >>> await ctx.step.wait("give it a day", timedelta(days=1))
         """
-        await self._wait(name, duration_ms(duration, "duration"), None)
+        return self._wait(here.get(), name, duration_ms(duration, "duration"), None)
 
-    async def wait_until(self, name: str, instant: datetime) -> None:
+    def wait_until(self, name: str, instant: datetime) -> Step[None]:
         """Wait until an instant, as ``wait`` does. One that has passed is no wait.
 
         Args:
@@ -125,27 +96,32 @@ class Steps:
         Example:
             >>> await ctx.step.wait_until("doors open", datetime(2030, 1, 1, 18, tzinfo=UTC))
         """
-        await self._wait(name, 0, instant_ms(instant, "instant"))
+        return self._wait(here.get(), name, 0, instant_ms(instant, "instant"))
 
     @overload
-    async def wait_for_event(
+    def wait_for_event(
         self, name: str, *, timeout: None = None, type: type[T], on_timeout: OnTimeout = "none"
-    ) -> T: ...
+    ) -> Step[T]: ...
     @overload
-    async def wait_for_event(
+    def wait_for_event(
         self, name: str, *, timeout: timedelta | float, type: type[T], on_timeout: Literal["raise"]
-    ) -> T: ...
+    ) -> Step[T]: ...
     @overload
-    async def wait_for_event(
+    def wait_for_event(
         self, name: str, *, timeout: timedelta | float | None, type: type[T], on_timeout: OnTimeout = "none"
-    ) -> T | None: ...
+    ) -> Step[T | None]: ...
     @overload
-    async def wait_for_event(
+    def wait_for_event(
         self, name: str, *, timeout: timedelta | float | None = None, type: Any = ..., on_timeout: OnTimeout = "none"
-    ) -> Any: ...
-    async def wait_for_event(
-        self, name: str, *, timeout: timedelta | float | None = None, type: Any = Any, on_timeout: OnTimeout = "none"
-    ) -> Any:
+    ) -> Step[Any]: ...
+    def wait_for_event(
+        self,
+        name: str,
+        *,
+        timeout: timedelta | float | None = None,
+        type: Any = Any,  # noqa: A002 - the word for it, as in loads(text, type)
+        on_timeout: OnTimeout = "none",
+    ) -> Step[Any]:
         """Wait for an event that somebody sends to the job: ``job.send_event(name, value)``.
 
         The wait holds nothing. Events are kept until they are waited for, and those of one name come in the order in
@@ -171,24 +147,7 @@ class Steps:
         """
         timeout_ms = None if timeout is None else duration_ms(timeout, "timeout")
         check_choice(on_timeout, "on_timeout", ("none", "raise"))
-        engine = self._engine
-        calls = engine.calls
-        if calls.refusing:
-            await calls.refuse()
-        call = calls.enter(Kind.EVENT, name)
-        kept = False
-        try:
-            payload = await self._event(call, name, timeout_ms)
-            kept = True
-        finally:
-            if not kept:
-                call.free_name()
-            calls.leave(call)
-        if payload is not None:
-            return engine.values.load(payload, type, f"event {name!r}", call.path)
-        if on_timeout == "raise":
-            raise EventTimeoutError(step=call.path, event=name)
-        return None
+        return self._wait_for_event(here.get(), name, timeout_ms, type, on_timeout)
 
     @contextmanager
     def scope(self, name: str) -> Generator[None]:
@@ -212,16 +171,57 @@ class Steps:
         finally:
             here.set(around)
 
-    async def _in_thread(self, function: Callable[[], Any]) -> Any:
-        value = await self._engine.in_thread(partial(contextvars.copy_context().run, function))
-        return await value if inspect.isawaitable(value) else value
-
-    async def _wait(self, name: str, duration: int, instant: int | None) -> None:
+    async def _do(
+        self, scope: Place, name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         engine = self._engine
         calls = engine.calls
         if calls.refusing:
-            await calls.refuse()
-        call = calls.enter(Kind.WAIT, name)
+            await calls.refuse(scope)
+        around = here.get()
+        call = calls.enter(Kind.DO, name, scope)
+        kept = False
+        try:
+            if calls.recorded and (text := calls.recorded.get(call.path)) is not None:
+                value = engine.replay(call, text, fn)
+                kept = True
+                return value
+            here.set(call)
+            try:
+                if is_async(fn):
+                    value = await fn(*args, **kwargs)
+                else:
+                    value = await self._in_thread(call, fn, args, kwargs)
+            except BaseException as error:
+                if failure := engine.failure_to_keep(call, error):
+                    await engine.record(call.path, failure)
+                    engine.keep(call, failure)
+                raise
+            text = DO_DONE + engine.values.dump(value, "its result", call.path)
+            await engine.record(call.path, text)
+            if call.outer is not None:
+                engine.keep(call, text)
+            kept = True
+            return value
+        finally:
+            here.set(around)
+            if not kept:
+                call.free_name()
+            calls.leave(call)
+
+    async def _in_thread(
+        self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        check_function(fn, call.path)
+        value = await self._engine.in_thread(partial(contextvars.copy_context().run, fn, *args, **kwargs))
+        return await value if inspect.isawaitable(value) else value
+
+    async def _wait(self, scope: Place, name: str, duration: int, instant: int | None) -> None:
+        engine = self._engine
+        calls = engine.calls
+        if calls.refusing:
+            await calls.refuse(scope)
+        call = calls.enter(Kind.WAIT, name, scope)
         kept = False
         try:
             if (text := calls.recorded.get(call.path)) is None:
@@ -236,6 +236,28 @@ class Steps:
             if not kept:
                 call.free_name()
             calls.leave(call)
+
+    async def _wait_for_event(
+        self, scope: Place, name: str, timeout_ms: int | None, hint: Any, on_timeout: OnTimeout
+    ) -> Any:
+        engine = self._engine
+        calls = engine.calls
+        if calls.refusing:
+            await calls.refuse(scope)
+        call = calls.enter(Kind.EVENT, name, scope)
+        kept = False
+        try:
+            payload = await self._event(call, name, timeout_ms)
+            kept = True
+        finally:
+            if not kept:
+                call.free_name()
+            calls.leave(call)
+        if payload is not None:
+            return engine.values.load(payload, hint, f"event {name!r}", call.path)
+        if on_timeout == "raise":
+            raise EventTimeoutError(step=call.path, event=name)
+        return None
 
     async def _event(self, call: Call, name: str, timeout_ms: int | None) -> str | None:
         """The text of the event, or None for good."""

@@ -8,7 +8,7 @@ from .calls import here
 from .engine import DO_DONE, Engine
 from .journal import Kind
 from .step import OnTimeout, Steps
-from .values import is_async
+from .values import check_function, is_async
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,13 +46,14 @@ class SyncSteps:
                 f"step {name!r} of a plain workflow has an async function: write the workflow with `async def`"
             )
         around = here.get()
-        call = calls.name(Kind.DO, name)
+        call = calls.name(Kind.DO, name, around)
         kept = False
         try:
             if calls.recorded and (text := calls.recorded.get(call.path)) is not None:
                 value: T = engine.replay(call, text, fn)
                 kept = True
                 return value
+            check_function(fn, call.path)
             here.set(call)
             try:
                 value = fn(*args, **kwargs)
@@ -105,7 +106,12 @@ class SyncSteps:
         self, name: str, *, timeout: timedelta | float | None = None, type: Any = ..., on_timeout: OnTimeout = "none"
     ) -> Any: ...
     def wait_for_event(
-        self, name: str, *, timeout: timedelta | float | None = None, type: Any = Any, on_timeout: OnTimeout = "none"
+        self,
+        name: str,
+        *,
+        timeout: timedelta | float | None = None,
+        type: Any = Any,  # noqa: A002 - the word for it, as in loads(text, type)
+        on_timeout: OnTimeout = "none",
     ) -> Any:
         """Wait for an event that somebody sends to the job. See ``Steps.wait_for_event``.
 

@@ -4,7 +4,8 @@ import inspect
 from types import FunctionType
 from typing import Any, Protocol, get_type_hints
 
-from ..errors import SerializationError
+from ..errors import SerializationError, StepError
+from ..queue.validation import shown
 
 
 class Serializer(Protocol):
@@ -63,6 +64,23 @@ def is_async(function: Any) -> bool:
     if isinstance(function, FunctionType):
         return inspect.iscoroutinefunction(function)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def check_function(function: Any, path: str) -> None:
+    """Refuse what cannot be called as a step's function.
+
+    Raises:
+        StepError: It is none.
+    """
+    if callable(function):
+        return
+    if inspect.iscoroutine(function):
+        function.close()
+        raise StepError(
+            f"step {path!r} was given a coroutine: give the function and its arguments instead, as in "
+            f"do(name, {function.__name__}, ...), so that a replay need not call it"
+        )
+    raise StepError(f"step {path!r} was given {shown(function)}, which is no function")
 
 
 def result_hint(function: Any) -> Any:

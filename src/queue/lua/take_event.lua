@@ -9,14 +9,21 @@
 requireMemory(KEYS[1])
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
 if not holdsClaim(base, workflow, id, ARGV[3]) then return 0 end
+local steps, path, before = keyOf(base, workflow, 'steps', id), ARGV[5], ARGV[6]
+local recorded = redis.call('HGET', steps, path)
+if recorded then
+  -- this very call was executed before, and its answer lost
+  if string.sub(recorded, 1, #before) == before then return string.sub(recorded, #before + 1) end
+  if recorded == ARGV[7] then return nil end
+end
 local events = keyOf(base, workflow, 'events', id)
 for _, event in ipairs(redis.call('LRANGE', events, 0, -1)) do
   local name, text = string.match(event, '^([^\n]*)\n[^\n]*\n(.*)$')
   if name == ARGV[4] then
     redis.call('LREM', events, 1, event)
-    redis.call('HSET', keyOf(base, workflow, 'steps', id), ARGV[5], ARGV[6] .. text)
+    redis.call('HSET', steps, path, before .. text)
     return text
   end
 end
-if ARGV[7] ~= '' then redis.call('HSET', keyOf(base, workflow, 'steps', id), ARGV[5], ARGV[7]) end
+if ARGV[7] ~= '' then redis.call('HSET', steps, path, ARGV[7]) end
 return nil

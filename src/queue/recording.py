@@ -1,0 +1,59 @@
+"""A worker's checkpoints on their way to Redis: grouped, and sent until they are answered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from .calling import Caller, Pauses
+from .claim import Claim
+from .grouping import Grouper
+from .link import NotSentError, UnansweredError
+from .scripts.recording import Checkpoint, record_steps, take_event
+
+T = TypeVar("T")
+
+
+class Recorder:
+    """Writes what claims record. All of it is fenced by the claim's token, and harmless when sent twice."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+        self._steps: Grouper[Checkpoint, bool] = Grouper(self._send, size=lambda step: len(step.text) + len(step.path))
+
+    async def record(self, claim: Claim, path: str, text: str) -> bool:
+        """Store a checkpoint. False: the claim is lost, nothing was written."""
+        return await self._steps.submit(Checkpoint(claim.workflow, claim.id, claim.token, path, text))
+
+    async def take_event(
+        self, claim: Claim, name: str, path: str, *, before: str, otherwise: str
+    ) -> str | None | bool:
+        """Take an event as the checkpoint at a path. Its text; None: none was there; False: the claim is lost."""
+        return await _persist(
+            lambda: take_event(
+                self._call,
+                workflow=claim.workflow,
+                id=claim.id,
+                token=claim.token,
+                name=name,
+                path=path,
+                before=before,
+                otherwise=otherwise,
+            )
+        )
+
+    async def aclose(self) -> None:
+        """Send no more."""
+        await self._steps.aclose()
+
+    async def _send(self, steps: Sequence[Checkpoint]) -> list[bool]:
+        return await _persist(lambda: record_steps(self._call, steps=steps))
+
+
+async def _persist(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call until it is answered; whoever waits for it is cancelled when the claim is lost meanwhile."""
+    pauses = Pauses()
+    while True:
+        try:
+            return await call()
+        except (NotSentError, UnansweredError):
+            await asyncio.sleep(pauses.next())

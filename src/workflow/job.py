@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from ..queue.job import Job as QueueJob
+    from ..queue.job import Record
+    from ..queue.options import Duration
+    from .workflow import Workflow
+
+OutputT_co = TypeVar("OutputT_co", covariant=True)
+
+
+class Job(Generic[OutputT_co]):
+    """The handle of a workflow's job.
+
+    Attributes:
+        id: The job's id.
+
+    Example:
+        >>> job = await signup.run(Signup("ada@example.org"))
+        >>> await job.wait(timeout=30)
+    """
+
+    def __init__(self, workflow: Workflow[Any, OutputT_co], job: QueueJob) -> None:
+        self._workflow = workflow
+        self._job = job
+        self.id: Final = job.id
+
+    def __repr__(self) -> str:
+        return repr(self._job)
+
+    async def wait(self, timeout: Duration | None = None) -> OutputT_co:  # noqa: ASYNC109 - it has an error of its own
+        """Wait for the job's end and give its output.
+
+        Args:
+            timeout: How long: ``timedelta`` or seconds. None: as long as it takes.
+
+        Raises:
+            JobFailedError: It failed for good.
+            JobCancelledError: It was cancelled.
+            WaitTimeoutError: It had not ended in time; it goes on.
+            ResultExpiredError: It ended and its record is gone.
+            JobNotFoundError: No job has the id.
+            SerializationError: Its output is not of the workflow's type.
+        """
+        return self._workflow.read_output(await self._job.wait(timeout))
+
+    async def cancel(self, reason: str = "") -> bool:
+        """Cancel the job wherever it is. Whether it is, or will end, cancelled: False when it had ended otherwise."""
+        return await self._job.cancel(reason)
+
+    async def send_event(self, name: str, value: Any = None, *, event_id: str | None = None) -> bool:
+        """Send an event to the job, which takes it with ``ctx.step.wait_for_event``, now or later.
+
+        Args:
+            name: The event's name.
+            value: What it carries.
+            event_id: An id of the sender's: an event sent again with it counts once. Made up if omitted.
+
+        Returns:
+            Whether it was kept; False: the job has ended.
+
+        Raises:
+            JobNotFoundError: No job has the id.
+            SerializationError: The value cannot be stored.
+        """
+        text = self._workflow.serializer.dumps(value)
+        return await self._job.send_event(name, text, event_id=event_id or secrets.token_urlsafe(9))
+
+    async def state(self) -> str:
+        """Where it is: waiting, delayed, parked, active, completed, failed or cancelled."""
+        return await self._job.state()
+
+    async def record(self) -> Record:
+        """Everything that is known of it, values as text."""
+        return await self._job.record()

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, overload
+
+from ..errors import InvalidArgumentError
+from ..queue.namespace import DEFAULT_PREFIX, Namespace
+from ..queue.options import Duration, JobOptions
+from .context import Context, SyncContext
+from .worker import Worker, WorkerSettings
+from .workflow import GroupOf, RunFunction, Workflow
+
+if TYPE_CHECKING:
+    import redis.asyncio
+
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+
+
+class WorkflowNamespace:
+    """A set of workflows that share one Redis and one cap.
+
+    Args:
+        id: 1 to 128 of ``A-Z a-z 0-9 _ . -``.
+        redis: A URL (``redis://``, ``rediss://``, ``unix://``), ``"embedded"``, ``"embedded:PATH"``, or a
+            ``redis.asyncio.Redis`` whose settings are used (it is never closed). Default: ``LANNER_REDIS_URL``, else
+            localhost.
+        prefix: The beginning of every key.
+        concurrency: How many jobs of all its workflows may run at once, over all workers. None: no cap.
+        timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or seconds.
+        **defaults: Options of every job, below those of its workflow and its call; see ``JobOptions``.
+
+    Example:
+        >>> ns = WorkflowNamespace("shop", redis="embedded", concurrency=200)
+    """
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - its name everywhere
+        *,
+        redis: str | redis.asyncio.Redis | None = None,
+        prefix: str = DEFAULT_PREFIX,
+        concurrency: int | None = None,
+        timeout: Duration = 5.0,
+        **defaults: Unpack[JobOptions],
+    ) -> None:
+        self.queues: Final = Namespace(
+            id, redis=redis, prefix=prefix, concurrency=concurrency, defaults=defaults, timeout=timeout
+        )
+        self.id: Final = id
+        self._workflows: dict[str, Workflow[Any, Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"<WorkflowNamespace {self.id!r}>"
+
+    @property
+    def workflows(self) -> Sequence[Workflow[Any, Any]]:
+        """The workflows created so far."""
+        return tuple(self._workflows.values())
+
+    @overload
+    def create_workflow(
+        self,
+        id: str,  # noqa: A002
+        *,
+        run: Callable[[Context[InputT]], Awaitable[OutputT]],
+        schema: type[InputT] | None = None,
+        get_group_id: GroupOf[InputT] | None = None,
+        concurrency: int | None = None,
+        group_concurrency: int | None = 1,
+        non_retryable: Sequence[type[BaseException]] = (),
+        **options: Unpack[JobOptions],
+    ) -> Workflow[InputT, OutputT]: ...
+    @overload
+    def create_workflow(
+        self,
+        id: str,  # noqa: A002
+        *,
+        run: Callable[[SyncContext[InputT]], OutputT],
+        schema: type[InputT] | None = None,
+        get_group_id: GroupOf[InputT] | None = None,
+        concurrency: int | None = None,
+        group_concurrency: int | None = 1,
+        non_retryable: Sequence[type[BaseException]] = (),
+        **options: Unpack[JobOptions],
+    ) -> Workflow[InputT, OutputT]: ...
+    def create_workflow(
+        self,
+        id: str,  # noqa: A002
+        *,
+        run: RunFunction[InputT, OutputT],
+        schema: Any = None,
+        get_group_id: GroupOf[InputT] | None = None,
+        concurrency: int | None = None,
+        group_concurrency: int | None = 1,
+        non_retryable: Sequence[type[BaseException]] = (),
+        **options: Unpack[JobOptions],
+    ) -> Workflow[InputT, OutputT]:
+        """Create a workflow.
+
+        Args:
+            id: Its id, one of its own in the namespace: 1 to 128 of ``A-Z a-z 0-9 _ . -``.
+            run: The function. An ``async def`` gets a ``Context``, a plain ``def`` a ``SyncContext`` in a thread.
+            schema: What the input must be: a type that msgspec converts to, or a pydantic model. Default: what the
+                annotation of the function's parameter says.
+            get_group_id: The group of an input, or None; may be async.
+            concurrency: How many of its jobs may run at once, over all workers. None: no cap.
+            group_concurrency: How many jobs of one group may run at once. None: no cap.
+            non_retryable: Error types that fail a job at once, whatever attempts are left.
+            **options: Options of its jobs; see ``JobOptions``.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used, or the namespace has a workflow of the id.
+
+        Example:
+            >>> signup = ns.create_workflow("signup", run=onboard, max_attempts=5)
+        """
+        if id in self._workflows:
+            raise InvalidArgumentError(f"namespace {self.id!r} has a workflow {id!r} already: give this one another id")
+        workflow: Workflow[InputT, OutputT] = Workflow(
+            self,
+            id,
+            run,
+            schema=schema,
+            get_group_id=get_group_id,
+            concurrency=concurrency,
+            group_concurrency=group_concurrency,
+            non_retryable=non_retryable,
+            options=options,
+        )
+        self._workflows[id] = workflow
+        return workflow
+
+    def workflow(self, id: str, **settings: Any) -> WorkflowDecorator:  # noqa: A002
+        """The decorator form of ``create_workflow``; the function becomes the workflow.
+
+        Example:
+            >>> @ns.workflow("signup", max_attempts=5)
+            ... async def signup(ctx: Context[Signup]) -> None: ...
+        """
+
+        def decorate(function: Any) -> Any:
+            return self.create_workflow(id, run=function, **settings)
+
+        return decorate
+
+    def worker(self, *, concurrency: int = 10, **settings: Unpack[WorkerSettings]) -> Worker:
+        """A worker of all workflows created so far, with one pool of slots, for ``async with``.
+
+        Args:
+            concurrency: How many jobs at once.
+            **settings: See ``WorkerSettings``.
+        """
+        return Worker(self.queues, self.workflows, concurrency, settings)
+
+    async def work(self, *, concurrency: int = 10, **settings: Unpack[WorkerSettings]) -> None:
+        """Work on all workflows of the namespace until stopped or signalled: the whole of a worker process."""
+        await self.worker(concurrency=concurrency, **settings).run()
+
+    async def set_limits(self, *, concurrency: int | None) -> None:
+        """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
+        await self.queues.set_limits(concurrency=concurrency)
+
+    async def pause(self) -> None:
+        """Start nothing of the namespace from now on; what runs goes on."""
+        await self.queues.pause()
+
+    async def resume(self) -> None:
+        """Start jobs again after ``pause``."""
+        await self.queues.resume()
+
+    async def aclose(self) -> None:
+        """Stop the workers that run here, fail pending waits, close the connections."""
+        await self.queues.aclose()
+
+    async def __aenter__(self) -> WorkflowNamespace:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class WorkflowDecorator(Protocol):
+    """Turns a function into a workflow of its types."""
+
+    @overload
+    def __call__(self, function: Callable[[Context[InputT]], Awaitable[OutputT]], /) -> Workflow[InputT, OutputT]: ...
+    @overload
+    def __call__(self, function: Callable[[SyncContext[InputT]], OutputT], /) -> Workflow[InputT, OutputT]: ...
