@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from croniter import croniter
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -149,6 +151,35 @@ def test_a_pattern_with_seconds_fires_in_the_second_after_the_gap() -> None:
     timing = cadence("15 30 2 * * *", tz="Europe/Berlin")
     before = round(datetime(2026, 3, 29, 1, 59, 59, 999_000, tzinfo=zone).timestamp() * 1000)
     assert timing.next_after(before) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "moment", "expected"),
+    [
+        (
+            "* * 1 * * *",
+            "2026-11-01 06:00",
+            "2026-11-02 06:00",
+        ),  # the second pass of the hour, whose every second counted
+        ("* * */2 * * *", "2026-03-08 06:59:59", "2026-03-08 08:00"),  # an hour of a gap, whose every second matches
+    ],
+)
+def test_a_pattern_of_seconds_is_not_asked_for_every_second_that_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, moment: str, expected: str
+) -> None:
+    asked = 0
+    get_next = croniter.get_next
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return get_next(*args, **kwargs)
+
+    timing = cadence(pattern, tz="America/New_York")
+    monkeypatch.setattr(croniter, "get_next", counted)
+    before, after = (round(datetime.fromisoformat(text + "+00:00").timestamp()) * 1000 for text in (moment, expected))
+    assert timing.next_after(before) == after
+    assert 1 <= asked <= 3
 
 
 @dataclass(frozen=True)
