@@ -1,0 +1,98 @@
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from lanner.queue.outcome import Outcome, Retry
+from lanner.queue.spec import Spec
+from lanner.workflow.run import Run
+from lanner.workflow.threads import Threads
+
+from .memory_journal import MemoryJournal, MemoryRecord
+
+
+class JsonSerializer:
+    """Plain JSON data as text."""
+
+    def dumps(self, value: Any, /) -> str:
+        return msgspec.json.encode(value).decode()
+
+    def loads(self, text: str, /, type: Any = Any) -> Any:  # noqa: A002 - as the protocol has it
+        return msgspec.json.decode(text, type=type)
+
+
+class MemoryJob:
+    """A job that is run without a server, an attempt at a time.
+
+    Attributes:
+        record: What is kept of it between attempts.
+        failures: Attempts that have failed.
+        run: The latest run.
+        journal: The latest claim.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        value: Any = None,
+        *,
+        threads: Threads,
+        max_attempts: int = 3,
+        group: str = "",
+        non_retryable: tuple[type[BaseException], ...] = (),
+        end_timeout: float = 5.0,
+    ) -> None:
+        self.record = MemoryRecord()
+        self.failures = 0
+        self.run: Run
+        self.journal: MemoryJournal
+        self._function = function
+        self._value = value
+        self._threads = threads
+        self._spec = Spec(run="life", max_attempts=max_attempts, group=group, timeout=1500)
+        self._non_retryable = non_retryable
+        self._end_timeout = end_timeout
+
+    def claim(self, function: Callable[[Any], Any] | None = None) -> Run:
+        """Claim it, and make a run of it, with another version of the code if one is given."""
+        self.journal = self.record.claim()
+        self.run = Run(
+            function or self._function,
+            self._value,
+            workflow="shop",
+            job_id="job-1",
+            spec=self._spec,
+            failures=self.failures,
+            journal=self.journal,
+            serializer=JsonSerializer(),
+            threads=self._threads,
+            non_retryable=self._non_retryable,
+            end_timeout=self._end_timeout,
+            rng=random.Random(1),
+        )
+        return self.run
+
+    def begin(self, function: Callable[[Any], Any] | None = None) -> "asyncio.Task[Outcome]":
+        """Claim it and let it run."""
+        return asyncio.create_task(self.claim(function).execute())
+
+    async def attempt(self, function: Callable[[Any], Any] | None = None) -> Outcome:
+        """Claim it, run it, and count a failed attempt."""
+        outcome = await self.claim(function).execute()
+        self.failures += isinstance(outcome, Retry)
+        return outcome
+
+    def send(self, name: str, value: Any) -> None:
+        """Send it an event; the run, if there is one, hears of it."""
+        self.record.send(name, JsonSerializer().dumps(value))
+        self.run.event_arrived(name)
+
+
+@contextmanager
+def plain_threads(limit: int = 4) -> Iterator[Threads]:
+    threads = Threads(limit)
+    yield threads
+    threads.close()

@@ -1,0 +1,580 @@
+import asyncio
+import itertools
+import logging
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import anyio
+import pytest
+from support.runs import MemoryJob, plain_threads
+
+from lanner.errors import NonRetryableError, StepError, StepFailedError
+from lanner.queue.claim import EndReason
+from lanner.queue.outcome import Completed, Failed, Outcome, Released, Retry
+from lanner.workflow.context import Context
+from lanner.workflow.threads import Threads
+
+Workflow = Callable[[Context[Any]], Awaitable[Any]]
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    with plain_threads() as threads:
+        yield threads
+
+
+class Counted:
+    """Step functions that count their runs, by what they are called with."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+
+    async def of(self, name: str, result: Any = None) -> Any:
+        self.runs[name] += 1
+        return result
+
+
+def failure_of(outcome: Outcome) -> str:
+    assert isinstance(outcome, Retry | Failed)
+    return f"{outcome.failure.type}: {outcome.failure.message}"
+
+
+async def test_finished_steps_do_not_run_again(threads: Threads) -> None:
+    counted = Counted()
+
+    async def workflow(ctx: Context[int]) -> list[object]:
+        stock = await ctx.step.do("reserve", counted.of, "reserve", {"items": ctx.input})
+        paid = await ctx.step.do("charge", counted.of, "charge", result=12.5)
+        if ctx.attempt == 1:
+            raise OSError("the carrier is away")
+        return [stock, paid, await ctx.step.do("ship", counted.of, "ship", "sent")]
+
+    job = MemoryJob(workflow, 3, threads=threads)
+    assert failure_of(await job.attempt()) == "OSError: the carrier is away"
+    assert await job.attempt() == Completed('[{"items":3},12.5,"sent"]')
+    assert counted.runs == {"reserve": 1, "charge": 1, "ship": 1}
+
+
+async def test_a_first_attempt_makes_one_call_a_step(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        for number in range(5):
+            await ctx.step.do(f"step {number}", Counted().of, "x")
+
+    job = MemoryJob(workflow, threads=threads)
+    await job.attempt()
+    assert job.record.calls == 5
+
+
+@pytest.mark.parametrize("value", [None, False, 0, 0.0, "", [], {}])
+async def test_empty_results_are_checkpoints_like_others(threads: Threads, value: object) -> None:
+    counted = Counted()
+
+    async def workflow(ctx: Context[None]) -> object:
+        got = await ctx.step.do("look", counted.of, "look", value)
+        if ctx.attempt == 1:
+            raise OSError
+        return [got, counted.runs["look"]]
+
+    job = MemoryJob(workflow, threads=threads)
+    await job.attempt()
+    outcome = await job.attempt()
+    assert isinstance(outcome, Completed)
+    assert outcome.result == job.claim()._values.dump([value, 1], "")  # noqa: SLF001 - the text of the same value
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["a1", "a2", "b1", "b2"])))
+@pytest.mark.parametrize("killed_after", range(5))
+async def test_parallel_branches_resume_where_they_were_killed(
+    threads: Threads, order: tuple[str, ...], killed_after: int
+) -> None:
+    """Two branches of two steps, finishing in any order, killed after any number of checkpoints."""
+    finished = Counted()
+    turns = {name: asyncio.Event() for name in order}
+
+    async def step(name: str) -> str:
+        await turns[name].wait()
+        return await finished.of(name, name.upper())
+
+    async def branch(ctx: Context[None], letter: str) -> list[str]:
+        return [await ctx.step.do(f"{letter}{number}", step, f"{letter}{number}") for number in (1, 2)]
+
+    async def workflow(ctx: Context[None]) -> list[list[str]]:
+        return await asyncio.gather(branch(ctx, "a"), branch(ctx, "b"))
+
+    job = MemoryJob(workflow, threads=threads)
+    running = job.begin()
+    for name in order[:killed_after]:
+        turns[name].set()
+        if name in {"a2", "b2"} and f"{name[0]}1" not in job.record.steps:
+            continue
+        while name not in job.record.steps:
+            await asyncio.sleep(0)
+    kept = set(job.record.steps)
+    if len(kept) < len(order):
+        job.record.take_over()
+        job.run.end(EndReason.LOST)
+        assert await running == Released()
+    assert set(job.record.steps) == kept
+
+    before = Counter(finished.runs)
+    for event in turns.values():
+        event.set()
+    assert await job.attempt() == Completed('[["A1","A2"],["B1","B2"]]')
+    assert all(finished.runs[name] == before[name] for name in kept)
+    assert set(finished.runs) == set(order)
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_steps_replay_by_name_after_the_code_was_edited(threads: Threads) -> None:
+    counted = Counted()
+
+    async def before(ctx: Context[None]) -> None:
+        for name in ("one", "two", "three"):
+            await ctx.step.do(name, counted.of, name, name)
+        raise OSError
+
+    async def after(ctx: Context[None]) -> list[str]:
+        return [await ctx.step.do(name, counted.of, name, name) for name in ("three", "new", "one", "two, renamed")]
+
+    job = MemoryJob(before, threads=threads)
+    await job.attempt()
+    assert await job.attempt(after) == Completed('["three","new","one","two, renamed"]')
+    assert counted.runs == {"one": 1, "two": 1, "three": 1, "new": 1, "two, renamed": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("", "must not be empty"),
+        ("x" * 10_000, "at most 256 characters, and 'xxx"),
+        ("two\nlines", "no control characters"),
+        ("\ud800", "no control characters or lone surrogates"),
+        (7, "must be text, not 7; use str(...)"),
+        (None, "must be text, not None"),
+    ],
+)
+async def test_an_unfit_step_name_is_an_error(threads: Threads, name: Any, says: str) -> None:
+    async def use(ctx: Context[None], call: Awaitable[object]) -> None:
+        with pytest.raises(StepError) as caught:
+            await call
+        assert says in str(caught.value)
+
+    async def workflow(ctx: Context[None]) -> None:
+        await use(ctx, ctx.step.do(name, Counted().of, "x"))
+        await use(ctx, ctx.step.wait(name, 0))
+        await use(ctx, ctx.step.wait_for_event(name))
+        with pytest.raises(StepError), ctx.step.scope(name):
+            pass
+
+    job = MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == Completed("null")
+    assert job.record.calls == 0
+
+
+async def test_names_may_have_any_text(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        for name in ("a/b", "a~b", "a~1b", "a~0b", "naïve ✓ \u00a0 名", " "):
+            await ctx.step.do(name, Counted().of, "x")
+
+    job = MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == Completed("null")
+    assert set(job.record.steps) == {"a~1b", "a~0b", "a~01b", "a~00b", "naïve ✓ \u00a0 名", " "}
+
+
+async def test_a_name_used_twice_in_a_scope_is_an_error(threads: Threads) -> None:
+    counted = Counted()
+
+    async def workflow(ctx: Context[None]) -> None:
+        await ctx.step.do("send", counted.of, "send")
+        await ctx.step.do("send", counted.of, "send")
+
+    job = MemoryJob(workflow, threads=threads)
+    for _ in range(2):  # in the first attempt, and when the first of the two is replayed
+        assert "StepError: step 'send' was already used in its scope" in failure_of(await job.attempt())
+    assert counted.runs == {"send": 1}
+
+
+async def test_a_name_used_by_two_branches_at_once_is_an_error(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        await asyncio.gather(ctx.step.do("send", Counted().of, "1"), ctx.step.do("send", Counted().of, "2"))
+
+    outcome = await MemoryJob(workflow, threads=threads).attempt()
+    assert "'send' was already used in its scope" in failure_of(outcome)
+
+
+async def test_a_name_found_as_another_kind_is_an_error(threads: Threads) -> None:
+    kinds: dict[str, Callable[[Context[None]], Awaitable[object]]] = {
+        "do": lambda ctx: ctx.step.do("x", Counted().of, "x"),
+        "wait": lambda ctx: ctx.step.wait("x", 0),
+        "event": lambda ctx: ctx.step.wait_for_event("x", timeout=0),
+    }
+    for was, now in itertools.permutations(kinds, 2):
+
+        async def before(ctx: Context[None], kind: str = was) -> None:
+            await kinds[kind](ctx)
+            raise OSError
+
+        async def after(ctx: Context[None], kind: str = now) -> None:
+            await kinds[kind](ctx)
+
+        job = MemoryJob(before, threads=threads)
+        await job.attempt()
+        assert f"step 'x' is a '{now}' step now and was a '{was}' step" in failure_of(await job.attempt(after))
+
+
+async def test_a_scope_has_no_checkpoint_and_keeps_names_apart(threads: Threads) -> None:
+    counted = Counted()
+
+    async def workflow(ctx: Context[list[str]]) -> list[str]:
+        sent: list[str] = []
+        for item in ctx.input:
+            with ctx.step.scope(item):
+                await ctx.step.do("pack", counted.of, f"pack {item}")
+                with ctx.step.scope("post"):
+                    sent.append(await ctx.step.do("send", counted.of, f"send {item}", item))
+        if ctx.attempt == 1:
+            raise OSError
+        return sent
+
+    job = MemoryJob(workflow, ["a", "b/c"], threads=threads)
+    await job.attempt()
+    assert list(job.record.steps) == ["a/pack", "a/post/send", "b~1c/pack", "b~1c/post/send"]
+    assert await job.attempt() == Completed('["a","b/c"]')
+    assert set(counted.runs.values()) == {1}
+
+
+async def test_a_scope_that_is_entered_again_is_the_same_scope(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        for _ in range(2):
+            with ctx.step.scope("items"):
+                await ctx.step.do("pack", Counted().of, "x")
+
+    outcome = await MemoryJob(workflow, threads=threads).attempt()
+    assert "step 'items/pack' was already used in its scope" in failure_of(outcome)
+
+
+async def test_a_scope_and_a_step_cannot_share_a_name(threads: Threads) -> None:
+    async def scope_first(ctx: Context[None]) -> None:
+        with ctx.step.scope("x"):
+            pass
+        await ctx.step.do("x", Counted().of, "x")
+
+    async def step_first(ctx: Context[None]) -> None:
+        await ctx.step.do("x", Counted().of, "x")
+        with ctx.step.scope("x"):
+            pass
+
+    async def fails(ctx: Context[None]) -> None:
+        await ctx.step.do("x", Counted().of, "x")
+        raise OSError
+
+    async def step_was_recorded(ctx: Context[None]) -> None:
+        with ctx.step.scope("x"):
+            pass
+
+    assert "'x' has the name of a scope" in failure_of(await MemoryJob(scope_first, threads=threads).attempt())
+    assert "'x' has the name of a step" in failure_of(await MemoryJob(step_first, threads=threads).attempt())
+    job = MemoryJob(fails, threads=threads)
+    await job.attempt()
+    assert "'x' has the name of a step" in failure_of(await job.attempt(step_was_recorded))
+
+
+async def test_a_call_belongs_to_the_scope_it_was_made_in(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> list[str]:
+        made: list[Awaitable[str]] = []
+        for item in ("a", "b"):
+            with ctx.step.scope(item):
+                made.append(ctx.step.do("resize", Counted().of, item, item))
+        return list(await asyncio.gather(*made))
+
+    job = MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == Completed('["a","b"]')
+    assert set(job.record.steps) == {"a/resize", "b/resize"}
+
+
+async def test_nested_steps_are_scoped_under_their_outer_step(threads: Threads) -> None:
+    counted = Counted()
+
+    async def workflow(ctx: Context[None]) -> Any:
+        async def fetch_all(of: str) -> list[Any]:
+            with ctx.step.scope("pages"):
+                return list(await asyncio.gather(*(ctx.step.do(str(n), counted.of, f"{of}{n}", n) for n in range(2))))
+
+        found = [await ctx.step.do("left", fetch_all, "left"), await ctx.step.do("right", fetch_all, "right")]
+        if ctx.attempt == 1:
+            raise OSError
+        return found
+
+    job = MemoryJob(workflow, threads=threads)
+    await job.attempt()
+    assert set(job.record.steps) == {
+        "left", "left/pages/0", "left/pages/1", "right", "right/pages/0", "right/pages/1",
+    }  # fmt: skip
+    assert await job.attempt() == Completed("[[0,1],[0,1]]")
+    assert set(counted.runs.values()) == {1}
+
+
+async def test_an_outer_step_tried_again_does_not_repeat_its_inner_steps(threads: Threads) -> None:
+    counted = Counted()
+
+    async def workflow(ctx: Context[None]) -> str:
+        async def outer() -> str:
+            got: str = await ctx.step.do("inner", counted.of, "inner", "kept")
+            await ctx.step.wait("a moment", 0)
+            if counted.runs["outer"] < 2:
+                await counted.of("outer")
+                raise OSError
+            return got
+
+        for _ in range(2):
+            try:
+                await ctx.step.do("outer", outer)
+            except OSError:
+                continue
+        return await ctx.step.do("outer", outer)
+
+    job = MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == Completed('"kept"')
+    assert counted.runs == {"inner": 1, "outer": 2}
+
+
+async def test_a_failure_that_was_caught_is_not_recorded(threads: Threads) -> None:
+    counted = Counted()
+
+    async def flaky() -> str:
+        await counted.of("flaky")
+        if counted.runs["flaky"] == 1:
+            raise ValueError("not yet")
+        return "better"
+
+    async def workflow(ctx: Context[None]) -> str:
+        try:
+            return await ctx.step.do("ask", flaky)
+        except ValueError:
+            await ctx.step.do("note", counted.of, "note")
+        raise OSError
+
+    job = MemoryJob(workflow, threads=threads)
+    await job.attempt()
+    assert list(job.record.steps) == ["note"]
+    assert await job.attempt() == Completed('"better"')
+
+
+class CardDeclinedError(Exception):
+    def __init__(self, *, card: str, reason: str) -> None:
+        super().__init__(f"{card}: {reason}")
+
+
+@pytest.mark.parametrize("error", [NonRetryableError("declined"), CardDeclinedError(card="1234", reason="declined")])
+async def test_a_failure_for_good_is_replayed_and_not_run_again(threads: Threads, error: Exception) -> None:
+    counted = Counted()
+
+    async def charge() -> None:
+        await counted.of("charge")
+        raise error
+
+    async def workflow(ctx: Context[None]) -> list[str]:
+        try:
+            await ctx.step.do("charge", charge)
+        except (NonRetryableError, CardDeclinedError) as caught:
+            if ctx.attempt == 1:
+                assert caught is error
+                raise OSError from None
+            assert isinstance(caught, StepFailedError)
+            assert "in charge" in caught.traceback
+            return [caught.step, caught.type, caught.message]
+        raise AssertionError
+
+    job = MemoryJob(workflow, threads=threads, non_retryable=(CardDeclinedError,))
+    await job.attempt()
+    assert await job.attempt() == Completed(
+        '["charge","NonRetryableError","declined"]'
+        if isinstance(error, NonRetryableError)
+        else '["charge","CardDeclinedError","1234: declined"]'
+    )
+    assert counted.runs == {"charge": 1}
+
+
+async def test_a_failure_for_good_is_replayed_within_its_attempt_too(threads: Threads) -> None:
+    counted = Counted()
+
+    async def charge() -> None:
+        await counted.of("charge")
+        raise NonRetryableError
+
+    async def workflow(ctx: Context[None]) -> None:
+        for kind in (NonRetryableError, StepFailedError):
+            with pytest.raises(kind):
+                await ctx.step.do("charge", charge)
+
+    assert await MemoryJob(workflow, threads=threads).attempt() == Completed("null")
+    assert counted.runs == {"charge": 1}
+
+
+async def test_an_error_that_needs_arguments_is_recorded_as_text(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        async def charge() -> None:
+            raise CardDeclinedError(card="1234", reason="no cover")
+
+        await ctx.step.do("charge", charge)
+
+    outcome = await MemoryJob(workflow, threads=threads, max_attempts=1).attempt()
+    assert isinstance(outcome, Failed)
+    assert (outcome.failure.type, outcome.failure.message) == ("CardDeclinedError", "1234: no cover")
+    assert "in charge" in outcome.failure.traceback
+
+
+@pytest.mark.parametrize("kind", ["socket", "function"])
+async def test_a_result_that_cannot_be_stored_names_workflow_and_step(threads: Threads, kind: str) -> None:
+    with socket.socket() as open_socket:
+
+        async def workflow(ctx: Context[None]) -> None:
+            with ctx.step.scope("setup"):
+                await ctx.step.do("connect", Counted().of, "x", open_socket if kind == "socket" else failure_of)
+
+        job = MemoryJob(workflow, threads=threads)
+        said = failure_of(await job.attempt())
+    assert said.startswith(
+        "SerializationError: workflow 'shop', job 'job-1', step 'setup/connect': its result cannot be stored: "
+    )
+    assert job.record.steps == {}
+
+
+async def test_a_big_result_is_stored(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> int:
+        return len(await ctx.step.do("read", Counted().of, "x", "x" * 5_000_000))
+
+    assert await MemoryJob(workflow, threads=threads).attempt() == Completed("5000000")
+
+
+async def test_a_run_whose_result_cannot_be_stored_fails_its_attempt(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> object:
+        return object()
+
+    said = failure_of(await MemoryJob(workflow, threads=threads).attempt())
+    assert said.startswith("SerializationError: workflow 'shop', job 'job-1': its result cannot be stored: ")
+
+
+async def test_a_coroutine_in_place_of_a_function_is_an_error(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        wrong: Any = Counted().of("x")
+        await ctx.step.do("send", wrong)
+
+    said = failure_of(await MemoryJob(workflow, threads=threads).attempt())
+    assert "step 'send' was given a coroutine: give the function and its arguments instead" in said
+
+
+async def in_gather(ctx: Context[None], step: Callable[[int], Awaitable[int]]) -> list[int]:
+    return await asyncio.gather(*(ctx.step.do(f"n{n}", step, n) for n in range(5)))
+
+
+async def in_task_group(ctx: Context[None], step: Callable[[int], Awaitable[int]]) -> list[int]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ctx.step.do(f"n{n}", step, n)) for n in range(5)]
+    return [task.result() for task in tasks]
+
+
+async def in_anyio_group(ctx: Context[None], step: Callable[[int], Awaitable[int]]) -> list[int]:
+    found: list[int] = []
+
+    async def one(n: int) -> None:
+        found.append(await ctx.step.do(f"n{n}", step, n))
+
+    async with anyio.create_task_group() as group:
+        for n in range(5):
+            group.start_soon(one, n)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("together", [in_gather, in_task_group, in_anyio_group])
+async def test_steps_run_in_parallel(
+    threads: Threads, together: Callable[[Context[None], Callable[[int], Awaitable[int]]], Awaitable[list[int]]]
+) -> None:
+    counted = Counted()
+    all_run = asyncio.Barrier(5)
+
+    async def step(n: int) -> int:
+        await all_run.wait()
+        return await counted.of(str(n), n)
+
+    async def workflow(ctx: Context[None]) -> list[int]:
+        found = await together(ctx, step)
+        if ctx.attempt == 1:
+            raise OSError
+        return found
+
+    job = MemoryJob(workflow, threads=threads)
+    await job.attempt()
+    assert await job.attempt() == Completed("[0,1,2,3,4]")
+    assert set(counted.runs.values()) == {1}
+
+
+@pytest.mark.parametrize("raises", [False, True])
+async def test_steps_still_running_when_the_run_ends_are_awaited_and_kept(
+    threads: Threads, raises: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on = asyncio.Event()
+
+    async def slow() -> str:
+        await go_on.wait()
+        return "kept"
+
+    async def workflow(ctx: Context[None]) -> str:
+        async def outer() -> str:
+            return await ctx.step.do("inner", slow)
+
+        left = asyncio.create_task(ctx.step.do("left behind", outer))
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.01, go_on.set)
+        if raises:
+            raise OSError("too bad")
+        return left.get_name()[:4]
+
+    job = MemoryJob(workflow, threads=threads)
+    with caplog.at_level(logging.WARNING):
+        outcome = await job.attempt()
+    assert isinstance(outcome, Retry) if raises else outcome == Completed('"Task"')
+    assert job.record.steps == {"left behind": 'do:"kept"', "left behind/inner": 'do:"kept"'}
+    (warning,) = caplog.messages
+    assert warning.startswith("workflow 'shop', job 'job-1': the run has returned or raised while steps were still")
+    assert "'left behind', 'left behind/inner'" in warning
+
+
+async def test_no_step_begins_after_the_run_has_returned(threads: Threads) -> None:
+    counted = Counted()
+    go_on = asyncio.Event()
+    branches: list[asyncio.Task[None]] = []
+
+    async def first() -> None:
+        await counted.of("first")
+        await go_on.wait()
+
+    async def workflow(ctx: Context[None]) -> None:
+        async def branch() -> None:
+            await ctx.step.do("first", first)
+            await ctx.step.do("second", counted.of, "second")
+
+        branches.append(asyncio.create_task(branch()))
+        while not counted.runs:
+            await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.01, go_on.set)
+
+    job = MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == Completed("null")
+    await asyncio.wait(branches)
+    assert branches[0].cancelled()
+    assert counted.runs == {"first": 1}
+    assert set(job.record.steps) == {"first"}
+
+
+async def test_the_context_says_which_job_it_is(threads: Threads) -> None:
+    async def workflow(ctx: Context[str]) -> list[object]:
+        if ctx.attempt == 1:
+            raise OSError
+        return [ctx.input, ctx.workflow, ctx.job_id, ctx.group, ctx.attempt]
+
+    job = MemoryJob(workflow, "hello", threads=threads, group="tenant:7")
+    await job.attempt()
+    assert await job.attempt() == Completed('["hello","shop","job-1","tenant:7",2]')
