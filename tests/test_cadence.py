@@ -50,7 +50,9 @@ def text_of(ms: int | None) -> str | None:
         ("0 0 * * 0-7", "2026-07-02 00:00:00"),
         ("0 0 * * mon#2", "2026-07-13 00:00:00"),
         ("0 0 13 * fri", "2026-07-03 00:00:00"),  # either of them
-        ("0 0 13 * fri#2", "2026-11-13 00:00:00"),  # both
+        ("0 0 31 2 sun", "2027-02-07 00:00:00"),  # there is no such day, but there are such weekdays
+        ("0 0 15W * *", "2026-07-15 00:00:00"),
+        ("0 0 ? * L5", "2026-07-31 00:00:00"),
         ("0 22-2 * * *", "2026-07-01 22:00:00"),
         ("0 0 1 jan,mar *", "2027-01-01 00:00:00"),
         ("0 12 * * thu", "2026-07-02 12:00:00"),
@@ -143,6 +145,9 @@ def test_a_pattern_has_no_instants_in_years_that_no_datetime_reaches() -> None:
         ("\u0665 * * * *", "has a bad minute field"),
         ("5-5 3 * * *", "has a range with equal ends, '5-5': write '5'"),
         ("0 0 * * sun-SUN", "has a range with equal ends"),
+        ("0 0 13 * fri#2", "has a day with W or a weekday with # or L, .*two schedules"),
+        ("0 0 */2 * L5", "has a day with W or a weekday with # or L"),
+        ("0 0 0 15w * fri", "has a day with W or a weekday with # or L"),
         ("", "has 0 fields: give five fields"),
         ("0 3 * *", "has 4 fields: give five fields"),
         (

@@ -173,9 +173,9 @@ def cadence(
     Args:
         pattern: A cron pattern of five fields (minute, hour, day, month, weekday), of six with seconds first, or
             ``@hourly``, ``@daily``, ``@weekly``, ``@monthly``, ``@yearly``. Where day and weekday are both given, a day
-            that is either matches; with ``#``, ``W`` or ``L5`` in them it has to be both. Times of day of a pattern
-            whose hour field does not begin with ``*`` happen once a day: in a repeated hour the first time, in a gap at
-            the first instant after it. Any other pattern fires at every real instant that matches.
+            that is either matches. Times of day of a pattern whose hour field does not begin with ``*`` happen once a
+            day: in a repeated hour the first time, in a gap at the first instant after it. Any other pattern fires at
+            every real instant that matches.
         every: Instead of a pattern: the interval, as ``timedelta`` or seconds. It stands on the grid that begins at
             ``start``, or at the epoch in UTC: every hour is on the hour, whenever the schedule was set (and every week
             on Thursday, for days of the week take a pattern).

@@ -37,6 +37,7 @@ _FIELDS: Final = {
     "month": "1-12 or jan-dec",
     "weekday": "0-7 (0 and 7 are Sunday) or sun-sat",
 }
+_NTH_WEEKDAY: Final = re.compile(r"#|l\d", re.IGNORECASE)
 _RANGE: Final = re.compile(r"(\w+)-(\w+)")
 _HASHED_OR_RANDOM: Final = re.compile(r"[hr]($|[(/])", re.IGNORECASE)
 # a day pattern comes back within 28 years, or 40 over a year such as 2100: what does not within 50 never does
@@ -45,38 +46,52 @@ _HORIZON: Final = 50 * 366 * 86_400
 _LAST: Final = int(datetime(9900, 1, 1, tzinfo=UTC).timestamp())
 
 
-def normalized(pattern: object, name: str = "pattern") -> str:
+def normalized(pattern: object) -> str:
     """A pattern with single spaces between its fields, so that equal ones are equal text.
 
     Raises:
-        InvalidArgumentError: It is no text, or has not the form of a pattern. Its fields are not looked into.
+        InvalidArgumentError: It is no text, has not the form of a pattern, or means something else to every cron. The
+            numbers in it are not looked into.
     """
     if not isinstance(pattern, str):
-        raise InvalidArgumentError(f"{name} must be text such as '0 3 * * *', not {shown(pattern)}")
+        raise InvalidArgumentError(f"pattern must be text such as '0 3 * * *', not {shown(pattern)}")
     if len(pattern) > MAX_PATTERN:
-        raise InvalidArgumentError(f"{name} must have at most {MAX_PATTERN} characters, not {len(pattern)}")
+        raise InvalidArgumentError(f"pattern must have at most {MAX_PATTERN} characters, not {len(pattern)}")
     fields = pattern.split()
-    if len(fields) == 1 and fields[0].startswith("@"):
-        if fields[0].lower() not in _NAMED:
-            hint = "; for an interval use every=" if fields[0].lower() == "@every" else did_you_mean(fields[0], _NAMED)
-            raise InvalidArgumentError(f"{name} {shown(pattern)} is unknown: {_FORM}{hint}")
-        return fields[0].lower()
-    if fields and fields[0].lower() == "@every":
-        raise InvalidArgumentError(f"{name} {shown(pattern)} is unknown: for an interval use every=")
+    if fields and fields[0].startswith("@"):
+        named = " ".join(fields).lower()
+        if named not in _NAMED:
+            hint = (
+                "for an interval use every=" if fields[0].lower() == "@every" else _FORM + did_you_mean(named, _NAMED)
+            )
+            raise InvalidArgumentError(f"pattern {shown(pattern)} is unknown: {hint}")
+        return named
     if len(fields) not in {_WITH_SECONDS - 1, _WITH_SECONDS}:
-        raise InvalidArgumentError(f"{name} {shown(pattern)} has {len(fields)} fields: {_FORM}")
+        raise InvalidArgumentError(f"pattern {shown(pattern)} has {len(fields)} fields: {_FORM}")
+    if doubt := _doubt(fields):
+        raise InvalidArgumentError(f"pattern {shown(pattern)} has {doubt}")
+    return " ".join(fields)
+
+
+def _doubt(fields: list[str]) -> str:
+    """What croniter takes in a pattern and reads otherwise than its author, or the empty string."""
     if any(_HASHED_OR_RANDOM.match(field) for field in fields):
-        raise InvalidArgumentError(
-            f"{name} {shown(pattern)} has a hashed or random field (H, R), which has no fixed instants: write the "
-            f"number, and spread schedules with jitter="
+        return (
+            "a hashed or random field (H, R), which has no fixed instants: write the number, and spread schedules with "
+            "jitter="
         )
     for part in ",".join(fields).split(","):
         # one library reads 5-5 as 5, another as everything
         if (ends := _RANGE.match(part.lower())) and ends[1].lstrip("0") == ends[2].lstrip("0"):
-            raise InvalidArgumentError(
-                f"{name} {shown(pattern)} has a range with equal ends, {part!r}: write {ends[1]!r}, or '*' for all"
-            )
-    return " ".join(fields)
+            return f"a range with equal ends, {part!r}: write {ends[1]!r}, or '*' for all"
+    day, weekday = fields[-3], fields[-1]
+    if (_NTH_WEEKDAY.search(weekday) or "w" in day.lower()) and not {day, weekday} & {"*", "?"}:
+        # croniter would pass over one of the two
+        return (
+            "a day with W or a weekday with # or L, which cannot be joined with the other: write '*' for one of them, "
+            "or make it two schedules"
+        )
+    return ""
 
 
 def _fault(fields: list[str]) -> str:
@@ -88,7 +103,7 @@ def _fault(fields: list[str]) -> str:
     return ""
 
 
-def zone_of(tz: object, name: str = "tz") -> ZoneInfo:
+def zone_of(tz: object) -> ZoneInfo:
     """The zone of an IANA name.
 
     Raises:
@@ -96,11 +111,11 @@ def zone_of(tz: object, name: str = "tz") -> ZoneInfo:
     """
     key = tz.key if isinstance(tz, ZoneInfo) else tz
     if not isinstance(key, str):
-        raise InvalidArgumentError(f"{name} must be an IANA zone such as 'Europe/Berlin', not {shown(tz)}")
+        raise InvalidArgumentError(f"tz must be an IANA zone such as 'Europe/Berlin', not {shown(tz)}")
     known = _known_zones()
     if key not in known:
         raise InvalidArgumentError(
-            f"{name} must be an IANA zone such as 'Europe/Berlin', not {shown(tz)}{did_you_mean(key, known)} "
+            f"tz must be an IANA zone such as 'Europe/Berlin', not {shown(tz)}{did_you_mean(key, known)} "
             f"(a zone newer than this machine's zone data needs a newer tzdata)"
         )
     return ZoneInfo(key)
