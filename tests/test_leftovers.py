@@ -65,6 +65,7 @@ FINE: dict[str, list[Command]] = {
         ("HSET", "wf:limits", "group", 1),
         ("HSET", "meta", "version", 1),
         ("SET", "swept", 1),
+        ("SADD", "workflows", "wf"),
     ],
 }
 

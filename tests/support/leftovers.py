@@ -203,6 +203,7 @@ RULES: Mapping[str, Check] = {
     "limits": _stays,
     "meta": _stays,
     "swept": _stays,
+    "workflows": _stays,
 }
 
 
