@@ -123,8 +123,8 @@ def _inspect(path: Path) -> Server:
     output = (ran.stdout + ran.stderr).decode(errors="replace").strip()
     version = _VERSION.match(output)
     if version is None:
-        said = output.splitlines()[0][:200] if output else f"nothing (exit status {ran.returncode})"
-        raise _UnfitError(f"{path} is not a Redis or Valkey server: its --version printed {said!r}")
+        said = repr(output.splitlines()[0][:200]) if output else f"nothing (exit status {ran.returncode})"
+        raise _UnfitError(f"{path} is not a Redis or Valkey server: its --version printed {said}")
     kind: Kind = "valkey" if version[1] == "Valkey" else "redis"
     server = Server(path, kind, (int(version[2]), int(version[3]), int(version[4])))
     if server.version[:2] < _OLDEST[kind]:
