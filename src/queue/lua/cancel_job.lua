@@ -13,7 +13,7 @@
 requireMemory(KEYS[1])
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
 local job = keyOf(base, workflow, 'j', id)
-local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'holds', 'token')
+local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'holds', 'token', 'watchers')
 local state = record[1]
 if not state then return -1 end
 local spec = readSpec(record[2])
@@ -27,5 +27,5 @@ if state == 'active' then
   return 1
 end
 unplaceJob(base, workflow, id, spec, state, record[4])
-finalizeCancelled(base, workflow, id, spec, ARGV[4], readClock(), record[3])
+finalizeCancelled(base, workflow, id, spec, ARGV[4], readClock(), record[3], record[6])
 return 1

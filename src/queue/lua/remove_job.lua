@@ -10,7 +10,7 @@
 --- @include tell_worker
 --- @include unplace_job
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
-local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'waiters', 'holds', 'token')
+local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'waiters', 'holds', 'token', 'watchers')
 if not record[1] then return -1 end
 local spec = readSpec(record[2])
 if record[1] == 'active' then
@@ -19,6 +19,6 @@ if record[1] == 'active' then
 else
   unplaceJob(base, workflow, id, spec, record[1], record[4])
 end
-publishEnd(base, workflow, id, spec, 'removed', '', record[3], false)
+publishEnd(base, workflow, id, spec, 'removed', '', record[3], false, record[6])
 eraseJob(base, workflow, id)
 return 1

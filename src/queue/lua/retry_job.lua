@@ -14,7 +14,9 @@ local record = redis.call('HMGET', job, 'state', 'spec')
 if not record[1] then return -1 end
 if record[1] ~= 'failed' then return 0 end
 redis.call('ZREM', keyOf(base, workflow, 'failed'), id)
-redis.call('HDEL', job, 'failures', 'stalls', 'score', 'failure', 'finished', 'cancel')
+-- attempts count from the start, and a job that has been tried has checkpoints to read
+redis.call('HSET', job, 'failures', 0)
+redis.call('HDEL', job, 'started', 'stalls', 'score', 'failure', 'finished', 'cancel')
 addWaiting(base, workflow, id, readSpec(record[2]))
 armWake(base, workflow)
 return 1

@@ -1,4 +1,5 @@
 --- @include add_delayed
+--- @include emit_event
 --- @include enqueue_now
 --- @include erase_job
 --- @include key_of
@@ -31,5 +32,6 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, now)
   else
     enqueueNow(base, workflow, id, spec, text, data)
   end
+  emitEvent(base, workflow, 'added', id)
   return ''
 end

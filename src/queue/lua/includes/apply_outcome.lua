@@ -1,33 +1,37 @@
 --- @include add_delayed
 --- @include add_waiting
+--- @include announce
 --- @include arm_wake
+--- @include choose_limiters
 --- @include finalize_cancelled
 --- @include finalize_completed
 --- @include finalize_failed
 --- @include key_of
+--- @include pause_limiter
 --- @include read_spec
 --- @include release_active
 --- @include suspend_job
 
 --- Apply what an attempt ended in, if the claim is still the one that its token names.
 --- `kind`: completed (text: result) | retry (text: failure, number: delay) | failed (text: failure) |
---- cancelled (text: reason) | suspended (text: event names, a line each; number: until, or empty) | released.
+--- cancelled (text: reason) | suspended (text: event names, a line each; number: until, or empty) | released |
+--- limited (text: limiter or empty, number: delay).
 --- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
 --- Returns 1, or 0 where the claim is lost and nothing was written.
 local function applyOutcome(base, kind, workflow, id, token, text, number, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'token', 'spec', 'waiters', 'cancel', 'score', 'stalls')
+  local record = redis.call('HMGET', job, 'token', 'spec', 'waiters', 'cancel', 'score', 'stalls', 'watchers')
   if record[1] ~= token then return '0' end
   local spec, waiters, place = readSpec(record[2]), record[3], tonumber(record[5])
   if record[4] then kind, text = 'cancelled', record[4] end
-  local holds = spec.strict and spec.group ~= '' and (kind == 'retry' or kind == 'suspended')
+  local holds = spec.strict and spec.group ~= '' and (kind == 'retry' or kind == 'suspended' or kind == 'limited')
   releaseActive(base, workflow, id, spec, holds)
   if kind == 'completed' then
-    finalizeCompleted(base, workflow, id, spec, text, now, waiters)
+    finalizeCompleted(base, workflow, id, spec, text, now, waiters, record[7])
   elseif kind == 'failed' then
-    finalizeFailed(base, workflow, id, spec, text, now, waiters)
+    finalizeFailed(base, workflow, id, spec, text, now, waiters, record[7])
   elseif kind == 'cancelled' then
-    finalizeCancelled(base, workflow, id, spec, text, now, waiters)
+    finalizeCancelled(base, workflow, id, spec, text, now, waiters, record[7])
   else
     redis.call('HSET', job, 'token', '')
     if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
@@ -35,10 +39,23 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now)
     if kind == 'retry' then
       redis.call('HSET', job, 'failure', text)
       redis.call('HINCRBY', job, 'failures', 1)
-      if not holds then redis.call('HDEL', job, 'score') end
+      redis.call('HDEL', job, 'started', holds and 'started' or 'score')
       addDelayed(base, workflow, id, now + number)
+      if record[7] then announce(base, workflow, id, spec.run, 'retrying', text, record[7]) end
+    elseif kind == 'limited' then
+      -- the next claim starts the attempt again; none has failed
+      redis.call('HSETNX', job, 'failures', 0)
+      redis.call('HDEL', job, 'started')
+      if text ~= '' and (chooseLimiters(base, workflow) or {})[text] then
+        pauseLimiter(base, text, now + number, now)
+        addWaiting(base, workflow, id, spec, place, holds)
+        armWake(base, workflow)
+      else
+        addDelayed(base, workflow, id, now + number)
+      end
     elseif kind == 'suspended' then
       suspendJob(base, workflow, id, spec, place, holds, text, tonumber(number), now)
+      if record[7] then announce(base, workflow, id, spec.run, 'suspended', number, record[7]) end
     else
       addWaiting(base, workflow, id, spec, place, holds)
       armWake(base, workflow)

@@ -1,21 +1,23 @@
+--- @include announce
+--- @include emit_event
 --- @include fail_expired
 --- @include key_of
 --- @include read_spec
 --- @include read_steps
 
 --- Put one waiting job into a worker's hands; what counts as claimed is for the caller to enter.
---- Returns what the worker gets (id, data, spec, failed attempts, checkpoints), or nil for a job that is not there to
---- claim: gone, or expired before it began, which fails it.
-local function claimJob(base, workflow, id, place, token, now)
+--- `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
+--- Returns what the worker gets (id, data, spec, failed attempts, checkpoints) and whether an attempt was started; nil
+--- for a job that is not there to claim: gone, or expired before it began, which fails it; false for one that may not.
+local function claimJob(base, workflow, id, place, token, now, mayStart)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started')
+  local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers')
   if record[1] ~= 'waiting' then return nil end
-  local steps = {}
   if record[5] then
     redis.call('HSET', job, 'state', 'active', 'token', token, 'score', place)
-    steps = readSteps(base, workflow, id)
   else
-    if string.find(record[3], '"expires"', 1, true) then
+    if not mayStart then return false end
+    if not record[4] and string.find(record[3], '"expires"', 1, true) then
       local expiring = keyOf(base, workflow, 'expiring')
       local expiry = redis.call('ZSCORE', expiring, id)
       redis.call('ZREM', expiring, id)
@@ -25,6 +27,11 @@ local function claimJob(base, workflow, id, place, token, now)
       end
     end
     redis.call('HSET', job, 'state', 'active', 'token', token, 'score', place, 'started', now)
+    if record[6] then announce(base, workflow, id, readSpec(record[3]).run, 'started', record[4] or '0', record[6]) end
+    emitEvent(base, workflow, 'started', id)
   end
-  return { id, record[2], record[3], record[4] or '0', steps }
+  -- a first attempt has no checkpoints to read
+  local steps = {}
+  if record[4] or record[5] then steps = readSteps(base, workflow, id) end
+  return { id, record[2], record[3], record[4] or '0', steps }, not record[5]
 end

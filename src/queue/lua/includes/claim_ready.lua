@@ -1,28 +1,44 @@
 --- @include claim_job
 --- @include key_of
 --- @include maintain_group
+--- @include open_budgets
+--- @include open_group_budgets
 --- @include read_limits
+--- @include room_within
+--- @include spend_budgets
+--- @include throttle_group
 local UNCLAIMABLE_AT_ONCE = 64
+local UNREADABLE_FOR = 5000
 
 --- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims` (with `index` in front).
---- A group's next job comes into the order as soon as the one before it is claimed. Returns how many.
+--- A group's next job comes into the order as soon as the one before it is claimed. A job that the budgets refuse keeps
+--- its place. Returns how many were claimed, and when the budgets will let more start if they were what refused.
 local function claimReady(base, workflow, index, room, token, lease, now, claims)
+  local shared, grouped = openBudgets(base, workflow, now)
+  if not shared then return 0, now + UNREADABLE_FOR end
+  local open, again = roomWithin(shared)
   local ready = keyOf(base, workflow, 'ready')
-  local ids, leases, tries = {}, {}, 0
-  while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE do
-    local popped = redis.call('ZPOPMIN', ready, room - #ids)
+  local ids, leases, tries, starts, refused = {}, {}, 0, 0, false
+  while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE and not refused do
+    local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
     if #popped == 0 then break end
     for i = 1, #popped, 2 do
-      local id, place, group = string.sub(popped[i], 3), popped[i + 1], nil
+      local id, place, group, waiting, budgets = string.sub(popped[i], 3), popped[i + 1], nil, nil, {}
+      local groupOpen, groupAgain = math.huge, 0
       if string.sub(popped[i], 1, 1) == 'g' then
-        group, id = id, nil
+        group, id, waiting = id, nil, keyOf(base, workflow, 'g', id)
         if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group then
-          local head = redis.call('ZPOPMIN', keyOf(base, workflow, 'g', group))
+          local head = redis.call('ZPOPMIN', waiting)
           id, place = head[1], head[2]
+          if #grouped > 0 then
+            budgets = openGroupBudgets(base, grouped, group, now)
+            groupOpen, groupAgain = roomWithin(budgets)
+          end
         end
       end
       tries = tries + 1
-      local claim = id and claimJob(base, workflow, id, place, token, now)
+      local claim, started = nil, false
+      if id then claim, started = claimJob(base, workflow, id, place, token, now, starts < open and groupOpen > 0) end
       if claim then
         table.insert(claim, 1, index)
         claims[#claims + 1] = claim
@@ -30,17 +46,26 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
         leases[#leases + 1] = now + lease
         leases[#leases + 1] = workflow .. ':' .. id
         if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
+        if started then
+          starts = starts + 1
+          spendBudgets(base, budgets, 1, now)
+        end
+      elseif claim == false then
+        refused = starts >= open
+        redis.call('ZADD', waiting or ready, place, waiting and id or popped[i])
+        if not refused then throttleGroup(base, workflow, group, groupAgain) end
       end
       local nextPlace = group and maintainGroup(base, workflow, group)
-      if nextPlace and popped[i + 3] and nextPlace < tonumber(popped[i + 3]) then
+      if refused or (nextPlace and popped[i + 3] and nextPlace < tonumber(popped[i + 3])) then
         for back = i + 2, #popped, 2 do redis.call('ZADD', ready, popped[back + 1], popped[back]) end
         break
       end
     end
   end
+  spendBudgets(base, shared, starts, now)
   if #ids > 0 then
     redis.call('SADD', keyOf(base, workflow, 'active'), unpack(ids))
     redis.call('ZADD', keyOf(base, nil, 'active'), unpack(leases))
   end
-  return #ids
+  return #ids, refused and math.max(again, now + 1) or nil
 end

@@ -11,8 +11,8 @@ local function expireDue(base, workflow, now)
   local due = redis.call('ZRANGEBYSCORE', expiring, '-inf', now, 'LIMIT', 0, EXPIRED_AT_ONCE)
   for _, id in ipairs(due) do
     redis.call('ZREM', expiring, id)
-    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'started', 'holds')
-    if record[2] and not record[3] then
+    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'started', 'holds', 'failures')
+    if record[2] and not record[3] and not record[5] then
       local spec = readSpec(record[2])
       unplaceJob(base, workflow, id, spec, record[1], record[4])
       failExpired(base, workflow, id, spec, now)

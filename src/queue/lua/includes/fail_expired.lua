@@ -6,5 +6,6 @@ local function failExpired(base, workflow, id, spec, now)
   local failure = cjson.encode({
     type = 'JobExpiredError', message = string.format('not started within %.0f ms', spec.expires),
   })
-  finalizeFailed(base, workflow, id, spec, failure, now, redis.call('HGET', keyOf(base, workflow, 'j', id), 'waiters'))
+  local told = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'waiters', 'watchers')
+  finalizeFailed(base, workflow, id, spec, failure, now, told[1], told[2])
 end

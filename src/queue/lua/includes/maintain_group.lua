@@ -1,7 +1,7 @@
 --- @include key_of
 --- @include read_limits
 
---- Make `ready` and `groups` agree with a group's waiting jobs, its running ones and its cap.
+--- Make `ready` and `groups` agree with a group's waiting jobs, its running ones, its cap and its budget.
 --- The only writer of a group's membership in either, so neither can drift from the jobs themselves.
 --- Returns the score at which the group stands in `ready`, or nil.
 local function maintainGroup(base, workflow, group)
@@ -13,7 +13,10 @@ local function maintainGroup(base, workflow, group)
     return nil
   end
   redis.call('SADD', groups, group)
-  if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group then
+  local limits = readLimits(base, workflow)
+  local limited = limits.limiters or readLimits(base).limiters
+  local throttled = limited and redis.call('ZSCORE', keyOf(base, workflow, 'throttled'), group)
+  if not throttled and redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group then
     redis.call('ZADD', ready, head[2], 'g:' .. group)
     return tonumber(head[2])
   end

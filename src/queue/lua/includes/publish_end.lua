@@ -1,9 +1,13 @@
+--- @include announce
+--- @include emit_event
 --- @include key_of
 local PUBLISHED_WHOLE = 16384
 
---- Push a job's end to the processes that wait for it. A long text is announced, and read by who wants it, unless
---- nothing is kept to read (`kept` false).
-local function publishEnd(base, workflow, id, spec, state, text, waiters, kept)
+--- Push a job's end to the processes that wait for it, those that watch it, and the stream of events. A long text is
+--- announced, and read by who wants it, unless nothing is kept to read (`kept` false).
+local function publishEnd(base, workflow, id, spec, state, text, waiters, kept, watchers)
+  emitEvent(base, workflow, state, id)
+  if watchers then announce(base, workflow, id, spec.run, state, text, watchers) end
   if not waiters then return end
   local said = state
   if kept and #text > PUBLISHED_WHOLE then said, text = 'ended', '' end

@@ -18,6 +18,8 @@ local function readLimits(base, workflow)
   end
   local limits = {
     concurrency = cap('concurrency', math.huge), group = cap('group', 1), paused = stored.paused ~= nil,
+    stream = tonumber(stored['declared:stream'] or nil) or 0,
+    limiters = stored['override:limiters'] or stored['declared:limiters'],
   }
   LIMITS_READ[name] = limits
   return limits

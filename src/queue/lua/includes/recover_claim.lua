@@ -12,7 +12,7 @@
 --- Returns 'recovered' | 'stalled' | 'cancelled', or nil where the claim had no record.
 local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'cancel', 'score', 'token')
+  local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'cancel', 'score', 'token', 'watchers')
   if record[1] ~= 'active' then
     redis.call('ZREM', keyOf(base, nil, 'active'), workflow .. ':' .. id)
     redis.call('SREM', keyOf(base, workflow, 'active'), id)
@@ -24,7 +24,7 @@ local function recoverClaim(base, workflow, id, now)
   redis.call('HSET', job, 'token', '')
   redis.call('HDEL', job, 'holds')
   if record[4] then
-    finalizeCancelled(base, workflow, id, spec, record[4], now, record[3])
+    finalizeCancelled(base, workflow, id, spec, record[4], now, record[3], record[7])
     return 'cancelled'
   end
   local stalls = redis.call('HINCRBY', job, 'stalls', 1)
@@ -33,7 +33,7 @@ local function recoverClaim(base, workflow, id, now)
       type = 'StalledError',
       message = string.format('its worker was lost %d times in a row without any progress between', stalls),
     })
-    finalizeFailed(base, workflow, id, spec, failure, now, record[3])
+    finalizeFailed(base, workflow, id, spec, failure, now, record[3], record[7])
     return 'stalled'
   end
   addWaiting(base, workflow, id, spec, tonumber(record[5]))

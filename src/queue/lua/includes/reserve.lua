@@ -5,6 +5,7 @@
 --- @include note_refusal
 --- @include promote_due
 --- @include read_limits
+--- @include readmit_groups
 --- @include rest_counter
 
 --- Claim up to `total` jobs of the workflows in `wants` ({ workflow, most }, in the order to try), within every cap.
@@ -24,13 +25,18 @@ local function reserve(base, token, lease, total, wants, now)
       if capacity < math.huge then capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active')) end
       local share = fairShare(base, workflow, now)
       local room = math.min(want[2], total - #claims, capacity, share)
-      local served = room > 0 and claimReady(base, workflow, index, room, token, lease, now, claims) or 0
+      local served, refusedUntil = 0, nil
+      if limits.limiters or namespace.limiters then lookAt(readmitGroups(base, workflow, now)) end
+      if room > 0 then
+        served, refusedUntil = claimReady(base, workflow, index, room, token, lease, now, claims)
+        lookAt(refusedUntil)
+      end
       local left = redis.call('EXISTS', keyOf(base, workflow, 'ready')) == 1
       if namespace.concurrency < math.huge then
         local wanted = want[2] > served and total > #claims and capacity > served
         noteRefusal(base, workflow, left and wanted and share <= served, served > 0, now)
       end
-      if left and capacity > served and share > served then armWake(base, workflow) end
+      if left and not refusedUntil and capacity > served and share > served then armWake(base, workflow) end
       if not left then restCounter(base, workflow) end
     end
   end
