@@ -53,14 +53,12 @@ class MemoryRecord:
 
 
 class MemoryJournal:
-    """One claim of a job that is kept in memory. Each call takes a turn of the loop, or as long as it is held up."""
+    """One claim of a job that is kept in memory. Each call takes a turn of the loop."""
 
     def __init__(self, record: MemoryRecord) -> None:
         self._record = record
         self._token = record.token
         self._recorded = dict(record.steps)
-        self.gate = asyncio.Event()
-        self.gate.set()
 
     @property
     def recorded(self) -> Mapping[str, str]:
@@ -95,4 +93,3 @@ class MemoryJournal:
     async def _call(self) -> None:
         self._record.calls += 1
         await asyncio.sleep(0)
-        await self.gate.wait()
