@@ -8,14 +8,14 @@ import nox
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_venv = "yes"
 
-GROUPS = nox.project.load_toml("pyproject.toml")
+PYPROJECT = nox.project.load_toml("pyproject.toml")
 CHECKED = [name for name in ("src", "tests", "examples", "noxfile.py") if Path(name).exists()]
 
 
 def install(session: nox.Session, extras: str, *groups: str) -> None:
     """Install Lanner as a user gets it, with what the dependency groups name; no build leaves anything to the next."""
     shutil.rmtree("build", ignore_errors=True)
-    session.install(f".[{extras}]", *nox.project.dependency_groups(GROUPS, *groups))
+    session.install(f".[{extras}]", *nox.project.dependency_groups(PYPROJECT, *groups))
 
 
 @nox.session
@@ -35,7 +35,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and formatting."""
-    session.install(*nox.project.dependency_groups(GROUPS, "lint"))
+    session.install(*nox.project.dependency_groups(PYPROJECT, "lint"))
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
 
