@@ -59,6 +59,7 @@ FINE: dict[str, list[Command]] = {
     "a completed job whose record has expired": [("ZADD", "wf:completed", PAST, "a:1")],
     "a failed job with its steps": [RECORD, ("HSET", "wf:steps:a:1", "step", "1"), ("ZADD", "wf:failed", PAST, "a:1")],
     "a schedule": [("ZADD", "wf:due", FUTURE, "nightly"), ("HSET", "wf:schedule:nightly", "pattern", "* * * * *")],
+    "a worker": [("ZADD", "workers", PAST, "w1"), ("SET", "@worker:w1", "{}", "EX", 60)],
     "a marker and a receipt with TTLs": [("SET", "wf:wake", 1, "EX", 60), ("SET", "@w:worker", 1, "EX", 60)],
     "the settings of the namespace": [
         ("HSET", "limits", "concurrency", 1),
@@ -84,6 +85,11 @@ WRONG: dict[str, tuple[list[Command], str]] = {
         "is completed with an expiry, and has no TTL",
     ),
     "steps of no job": ([("HSET", "wf:steps:a:1", "step", "1")], "wf:steps:a:1: its job has no record"),
+    "a log that outlives its job": (
+        [RECORD, ENDS, ("ZADD", "wf:completed", FUTURE, "a:1"), ("RPUSH", "wf:log:a:1", "line")],
+        "wf:log:a:1: has no TTL, while its job's record will expire",
+    ),
+    "a worker that says nothing": ([("ZADD", "workers", PAST, "w1")], "workers: holds 'w1', which says nothing"),
     "events of no job": ([("RPUSH", "wf:events:a:1", "1")], "wf:events:a:1: its job has no record"),
     "a runnable job without record": ([("ZADD", "wf:ready", 1, "j:a:1")], "wf:ready: holds j:a:1, which has no"),
     "a runnable group without jobs": ([("ZADD", "wf:ready", 1, "g:a:1")], "wf:ready: holds g:a:1, which has no"),

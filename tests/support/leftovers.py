@@ -56,8 +56,13 @@ def _record(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
 
 
 def _of_a_job(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
-    if stored.job(workflow, job) is None and not key.expires:
+    record = stored.job(workflow, job)
+    if key.expires:
+        return
+    if record is None:
         yield "its job has no record"
+    elif record.expires:
+        yield "has no TTL, while its job's record will expire"
 
 
 def _ready(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
@@ -162,6 +167,13 @@ def _refusals(stored: Stored, key: Key, _workflow: str, _id: str) -> Complaints:
         )
 
 
+def _workers(stored: Stored, key: Key, _workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+    yield from (
+        f"holds {worker!r}, which says nothing" for worker in key.members if f"@worker:{worker}" not in stored.keys
+    )
+
+
 def _must_expire(_stored: Stored, key: Key, _workflow: str, _id: str) -> Complaints:
     if not key.expires:
         yield "has no TTL"
@@ -180,6 +192,7 @@ RULES: Mapping[str, Check] = {
     "<wf>:j:<id>": _record,
     "<wf>:steps:<id>": _of_a_job,
     "<wf>:events:<id>": _of_a_job,
+    "<wf>:log:<id>": _of_a_job,
     "<wf>:ready": _ready,
     "<wf>:g:<id>": _group_waiting,
     "<wf>:ga:<id>": _group_running,
@@ -203,6 +216,7 @@ RULES: Mapping[str, Check] = {
     "limits": _stays,
     "meta": _stays,
     "swept": _stays,
+    "workers": _workers,
     "workflows": _stays,
 }
 
