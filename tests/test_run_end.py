@@ -2,17 +2,18 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import pytest
-from support.runs import MemoryJob, plain_threads
-from support.waiting import wait_until
 
 from lanner.queue.claim import EndReason
-from lanner.queue.outcome import Cancelled, Completed, Failed, Outcome, Released, Retry
+from lanner.queue.outcome import Cancelled, Failed, Outcome, Released, Retry
 from lanner.workflow.context import Context
 from lanner.workflow.threads import Threads
+from support.runs import MemoryJob, completed, plain_threads
+from support.waiting import wait_until
 
 HOUR = 3600
 
@@ -104,7 +105,7 @@ async def test_steps_of_a_run_that_was_ended_write_nothing(threads: Threads, rea
                 await ctx.step.wait_for_event("never")
 
     job = MemoryJob(workflow, threads=threads)
-    job.record.send("never", "1")
+    job.send("never", 1)
     running = job.begin()
     await busy.begun.wait()
     end(job, reason)
@@ -147,14 +148,14 @@ async def test_the_first_reason_counts(threads: Threads) -> None:
 
 
 async def test_ending_a_run_that_is_over_changes_nothing(threads: Threads) -> None:
-    async def workflow(ctx: Context[None]) -> str:
+    async def workflow(_: Context[None]) -> str:
         return "done"
 
     job = MemoryJob(workflow, threads=threads)
     running = job.begin()
     await wait_until(running.done)
     end(job, EndReason.CANCELLED)
-    assert running.result() == Completed('"done"')
+    assert running.result() == completed("done")
     assert job.run.ended is None
 
 
@@ -162,7 +163,7 @@ async def test_ending_a_run_that_is_over_changes_nothing(threads: Threads) -> No
 async def test_a_run_that_is_ended_before_it_starts_does_not_start(threads: Threads, reason: EndReason) -> None:
     busy = Busy()
 
-    async def workflow(ctx: Context[None]) -> None:
+    async def workflow(_: Context[None]) -> None:
         await busy.note("ran")
 
     job = MemoryJob(workflow, threads=threads)
@@ -319,10 +320,8 @@ async def test_a_run_that_tries_again_and_again_does_not_block_the_loop(threads:
 
     async def workflow(ctx: Context[None]) -> None:
         while True:
-            try:
+            with suppress(asyncio.CancelledError):
                 await ctx.step.do("busy", busy.step)
-            except asyncio.CancelledError:
-                pass
             if "give up" in busy.seen:
                 return
 
@@ -382,7 +381,7 @@ class Stray(BaseException):
 async def test_whatever_leaves_a_run_fails_the_job_and_not_the_worker(
     threads: Threads, kind: type[BaseException]
 ) -> None:
-    async def workflow(ctx: Context[None]) -> None:
+    async def workflow(_: Context[None]) -> None:
         raise kind(3)
 
     outcome = await MemoryJob(workflow, threads=threads, max_attempts=1).attempt()

@@ -1,6 +1,4 @@
-from typing import Final, Protocol
-
-MAX_DELAY_MS: Final = 100 * 365 * 86_400_000
+from typing import Protocol
 
 
 class Rng(Protocol):
@@ -31,4 +29,4 @@ def backoff_delay_ms(failures: int, backoff: tuple[float, float, float], rng: Rn
         ceiling = min(first * factor ** (failures - 1), longest)
     except OverflowError:
         ceiling = longest
-    return int(rng.random() * min(ceiling, MAX_DELAY_MS))
+    return int(rng.random() * ceiling)

@@ -2,14 +2,14 @@
 
 import random
 from collections.abc import Iterator
-from datetime import timedelta
-from math import isfinite
+from contextlib import suppress
 from typing import cast
 
-from ..errors import NonRetryableError, RetryAfter
-from .backoff import MAX_DELAY_MS, Rng, backoff_delay_ms
+from ..errors import InvalidArgumentError, NonRetryableError, RetryAfter
+from .backoff import Rng, backoff_delay_ms
 from .outcome import Failed, Failure, Retry
 from .spec import Spec
+from .validation import duration_ms
 
 
 def decide(
@@ -49,9 +49,9 @@ def _asked_delay_ms(error: BaseException) -> int | None:
     delays: list[int] = []
     for each in _raised(error):
         if isinstance(each, RetryAfter):
-            seconds = each.delay.total_seconds() if isinstance(each.delay, timedelta) else each.delay
-            if isfinite(seconds) and seconds >= 0:
-                delays.append(min(round(seconds * 1000), MAX_DELAY_MS))
+            # a mistake in it is no reason to fail otherwise than by the error that carries it
+            with suppress(InvalidArgumentError):
+                delays.append(duration_ms(each.delay, "delay"))
     return max(delays, default=None)
 
 

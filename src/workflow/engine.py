@@ -98,7 +98,7 @@ class Engine:
             raise StepFailedError(
                 step=call.path, type=failure.type, message=failure.message, traceback=failure.traceback
             )
-        return self.values.load(rest, result_hint(function), "its result", call.path)
+        return self.values.load_again(rest, result_hint(function), "its result", call.path)
 
     def failure_to_keep(self, call: Call, error: BaseException) -> str:
         """The checkpoint of a step that has raised; empty when there is none, so that it runs again.

@@ -15,8 +15,8 @@ class Serializer(Protocol):
         """A value as text."""
         ...
 
-    def loads(self, text: str, /, type: Any = ...) -> Any:  # noqa: A002 - the serializer's name for it
-        """A value from text, as a type."""
+    def loads(self, text: str, type: Any, /, *, convert: bool) -> Any:  # noqa: A002 - the serializer's name for it
+        """A value from text, as a type; or as it was written, if ``type`` shall only name classes."""
         ...
 
 
@@ -41,14 +41,25 @@ class Values:
         except Exception as error:
             raise self._error(error, what, path, "cannot be stored") from error
 
-    def load(self, text: str, hint: Any, what: str, path: str = "") -> Any:
-        """A value from text, as the type ``hint``.
+    def load(self, text: str, type: Any, what: str, path: str) -> Any:  # noqa: A002 - the serializer's name for it
+        """A value from text, as a type.
 
         Raises:
             SerializationError: It cannot be read, or is not of this type.
         """
+        return self._load(text, type, what, path, convert=True)
+
+    def load_again(self, text: str, hint: Any, what: str, path: str) -> Any:
+        """A value from the text that ``dump`` made of it, as it was; ``hint`` names classes that it may be made of.
+
+        Raises:
+            SerializationError: It cannot be read.
+        """
+        return self._load(text, hint, what, path, convert=False)
+
+    def _load(self, text: str, hint: Any, what: str, path: str, *, convert: bool) -> Any:
         try:
-            return self._serializer.loads(text, hint)
+            return self._serializer.loads(text, hint, convert=convert)
         except Exception as error:
             raise self._error(error, what, path, "cannot be read") from error
 

@@ -1,27 +1,21 @@
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
-
-from lanner.queue.outcome import Outcome, Retry
+from lanner.queue.outcome import Completed, Outcome, Retry
 from lanner.queue.spec import Spec
+from lanner.workflow import serializer
 from lanner.workflow.run import Run
 from lanner.workflow.threads import Threads
 
 from .memory_journal import MemoryJournal, MemoryRecord
 
 
-class JsonSerializer:
-    """Plain JSON data as text."""
-
-    def dumps(self, value: Any, /) -> str:
-        return msgspec.json.encode(value).decode()
-
-    def loads(self, text: str, /, type: Any = Any) -> Any:  # noqa: A002 - as the protocol has it
-        return msgspec.json.decode(text, type=type)
+def completed(value: Any) -> Completed:
+    """The outcome of a run that returned a value."""
+    return Completed(serializer.dumps(value))
 
 
 class MemoryJob:
@@ -30,7 +24,6 @@ class MemoryJob:
     Attributes:
         record: What is kept of it between attempts.
         failures: Attempts that have failed.
-        run: The latest run.
         journal: The latest claim.
     """
 
@@ -47,7 +40,7 @@ class MemoryJob:
     ) -> None:
         self.record = MemoryRecord()
         self.failures = 0
-        self.run: Run
+        self._run: Run | None = None
         self.journal: MemoryJournal
         self._function = function
         self._value = value
@@ -56,10 +49,16 @@ class MemoryJob:
         self._non_retryable = non_retryable
         self._end_timeout = end_timeout
 
+    @property
+    def run(self) -> Run:
+        """The latest run."""
+        assert self._run is not None
+        return self._run
+
     def claim(self, function: Callable[[Any], Any] | None = None) -> Run:
         """Claim it, and make a run of it, with another version of the code if one is given."""
         self.journal = self.record.claim()
-        self.run = Run(
+        self._run = Run(
             function or self._function,
             self._value,
             workflow="shop",
@@ -67,13 +66,13 @@ class MemoryJob:
             spec=self._spec,
             failures=self.failures,
             journal=self.journal,
-            serializer=JsonSerializer(),
+            serializer=serializer,
             threads=self._threads,
             non_retryable=self._non_retryable,
             end_timeout=self._end_timeout,
             rng=random.Random(1),
         )
-        return self.run
+        return self._run
 
     def begin(self, function: Callable[[Any], Any] | None = None) -> "asyncio.Task[Outcome]":
         """Claim it and let it run."""
@@ -86,13 +85,14 @@ class MemoryJob:
         return outcome
 
     def send(self, name: str, value: Any) -> None:
-        """Send it an event; the run, if there is one, hears of it."""
-        self.record.send(name, JsonSerializer().dumps(value))
-        self.run.event_arrived(name)
+        """Send it an event; the latest run, if there is one, hears of it."""
+        self.record.send(name, serializer.dumps(value))
+        if self._run is not None:
+            self._run.event_arrived(name)
 
 
 @contextmanager
-def plain_threads(limit: int = 4) -> Iterator[Threads]:
+def plain_threads(limit: int = 4) -> Generator[Threads]:
     threads = Threads(limit)
     yield threads
     threads.close()
