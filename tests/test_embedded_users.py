@@ -236,6 +236,7 @@ async def test_a_user_that_leaves_after_the_keeper_was_killed_has_the_server_sto
     user = directory.user()
     assert user.url
     os.kill(directory.keeper_pid(), signal.SIGKILL)
+    await wait_until(lambda: not directory.keeper_runs())
     user.leave()
     await directory.stopped()
 

@@ -8,10 +8,10 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -40,6 +40,7 @@ _SHORT_PLACE: Final = "/tmp"  # noqa: S108 - a private directory of random name 
 _LARGEST_LOG: Final = 1 << 20
 _LONGEST_PAUSE: Final = 1.0
 _DEATHS_APART: Final = 1.0
+_MOST_TRIES: Final = 3
 
 
 def _write(name: str, content: bytes) -> None:
@@ -67,19 +68,27 @@ class Keeper:
         self._unused = threading.Event()
         self._log_start = 0
         self._last_death = -_DEATHS_APART
+        self._served = False
+        self._tries = 0
 
     def run(self) -> None:
         """Return when the server has been stopped, or raise when it cannot be started."""
         threading.Thread(target=self._stop_when_unused, daemon=True).start()
         lock = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
-        while True:
-            # a server that runs already was left by a keeper that died
-            if not try_lock(lock):
-                self._see_it_through(lock)
-            if self._unused.is_set():
-                break
-            lock = self._start(lock)
-        self._tidy_up(lock)
+        try:
+            while True:
+                # a server that runs already was left by a keeper that died
+                if not try_lock(lock):
+                    self._see_it_through(lock)
+                if self._unused.is_set():
+                    break
+                lock = self._start(lock)
+        except _StartError:
+            # clients of a server that ran may find the next one where it was
+            if not self._served:
+                self._tidy_up()
+            raise
+        self._tidy_up()
 
     def _see_it_through(self, lock: int) -> None:
         """Wait until the server is dead, which is when its lock can be had."""
@@ -87,16 +96,17 @@ class Keeper:
         while not (ready := probe(self._socket) == "ready") and not try_lock(lock):
             time.sleep(next(pauses))
         if ready:
+            self._served, self._tries = True, 0
             if self._child is not None and isinstance(self._orders.release, Release):
                 _remember_writer(self._orders.release)
             _report("")
             fcntl.flock(lock, fcntl.LOCK_EX)
         child, self._child = self._child, None
-        if child is not None:
-            child.wait()
+        status = child.wait() if child is not None else 0
         if self._unused.is_set():
             return
-        if child is not None and not ready:
+        # a server that ends by itself at its start always will; one that was killed there may start the next time
+        if not ready and (status > 0 or self._tries >= _MOST_TRIES):
             raise _StartError(self._failure())
         if time.monotonic() - self._last_death < _DEATHS_APART:
             time.sleep(_DEATHS_APART)
@@ -108,10 +118,10 @@ class Keeper:
         if isinstance(release, str):
             raise _StartError(release)
         self._refuse_unreadable(release)
+        self._tries += 1
         # one that was used before is used again: clients know it
         if not self._socket or not is_private(Path(self._socket).parent):
-            self._socket = _new_socket()
-            _write(SOCKET, os.fsencode(self._socket))
+            self._socket = _make_socket_place()
         settings = {
             "port": "0",
             "unixsocket": self._socket,
@@ -184,7 +194,7 @@ class Keeper:
                     child.terminate()
             time.sleep(pause)
 
-    def _tidy_up(self, lock: int) -> None:
+    def _tidy_up(self) -> None:
         # somebody may have deleted any of it before
         with contextlib.suppress(OSError):
             if self._socket and is_private(Path(self._socket).parent):
@@ -193,7 +203,7 @@ class Keeper:
                 Path(SOCKET).unlink()
         with contextlib.suppress(OSError):
             directory = Path(self._orders.directory)
-            if Path(TEMPORARY).exists() and os.path.samestat(directory.stat(), os.fstat(lock)):
+            if Path(TEMPORARY).exists() and directory.samefile("."):
                 shutil.rmtree(directory)
 
 
@@ -205,15 +215,17 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * 1.2, _LONGEST_PAUSE)
 
 
-def _new_socket() -> str:
+def _make_socket_place() -> str:
+    """Make a directory for the server's socket, and record the socket's path."""
     # not XDG_RUNTIME_DIR first: it goes away at logout, when a worker in a terminal multiplexer still runs
     for parent in (_SHORT_PLACE, os.environ.get("TMPDIR"), os.environ.get("XDG_RUNTIME_DIR")):
-        if parent:
+        path = Path(parent or "", f"lanner-{secrets.token_hex(8)}", "redis.sock")
+        if path.is_absolute() and len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
+            # recorded before it is made: one that is not recorded would stay for ever
+            _write(SOCKET, os.fsencode(path))
             with contextlib.suppress(OSError):
-                path = Path(tempfile.mkdtemp(prefix="lanner-", dir=parent)) / "redis.sock"
-                if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
-                    return str(path)
-                path.parent.rmdir()
+                path.parent.mkdir(mode=0o700)
+                return str(path)
     raise _StartError(
         "There is no place for the server's socket: neither /tmp nor TMPDIR is writable and short enough."
     )
