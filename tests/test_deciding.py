@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lanner.errors import NonRetryableError, RetryAfter, StepFailedError
 from lanner.queue.backoff import backoff_delay_ms
 from lanner.queue.deciding import decide
-from lanner.queue.outcome import Failed, Retry
+from lanner.queue.outcome import Failed, Failure, Retry
 from lanner.queue.spec import DEFAULT_BACKOFF, Spec
 
 
@@ -98,6 +98,19 @@ def test_an_error_for_good_fails_at_once(error: BaseException) -> None:
     outcome = decide(error, SPEC, 0, non_retryable=(KeyError,))
     assert isinstance(outcome, Failed)
     assert outcome.failure.type == type(error).__name__
+
+
+def test_any_error_can_be_kept_as_text() -> None:
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    failed = decide(SilentError(), Spec(run="life"), 0).failure
+    assert (failed.type.rpartition(".")[2], failed.message) == ("SilentError", "(its text cannot be had: RuntimeError)")
+    odd = decide(OSError("no file \udcff" + "x" * 10_000), Spec(run="life"), 0).failure
+    assert odd.message.startswith("no file \\udcffxxx")
+    assert len(odd.message) < 5_000
+    assert Failure.loads(odd.dumps()) == odd
 
 
 def test_only_the_error_that_was_raised_counts_and_not_its_cause() -> None:

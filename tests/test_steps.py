@@ -1,10 +1,14 @@
 import asyncio
+import dataclasses
+import enum
 import itertools
 import logging
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar, overload
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeVar, cast, overload
 
 import anyio
 import pytest
@@ -92,6 +96,56 @@ async def test_empty_results_are_checkpoints_like_others(threads: Threads, value
     job = MemoryJob(workflow, threads=threads)
     await job.attempt()
     assert await job.attempt() == completed([value, 1])
+
+
+class Size(enum.Enum):
+    SMALL = "s"
+
+
+@dataclasses.dataclass(frozen=True)
+class Parcel:
+    size: Size
+    price: Decimal
+    posted: datetime
+    tags: tuple[str, ...] = ()
+
+
+PARCEL = Parcel(Size.SMALL, Decimal("12.50"), datetime(2030, 1, 1, 18, tzinfo=UTC), ("a", "b"))
+
+
+async def parcel() -> Parcel:
+    return PARCEL
+
+
+async def wrongly_annotated() -> int:
+    value: Any = [PARCEL, PARCEL.posted, Size.SMALL, PARCEL.price, {1, 2}, (3,)]
+    return cast("int", value)
+
+
+@pytest.mark.parametrize("function", [parcel, wrongly_annotated])
+async def test_a_replayed_result_is_of_the_same_type_and_value(threads: Threads, function: Any) -> None:
+    got: list[Any] = []
+
+    async def workflow(ctx: Context[None]) -> None:
+        got.append(await ctx.step.do("parcel", function))
+        if ctx.attempt == 1:
+            raise OSError
+
+    job = MemoryJob(workflow, threads=threads)
+    await job.attempt()
+    await job.attempt()
+    assert got[0] == got[1]
+    assert repr(got[0]) == repr(got[1])
+
+
+async def test_a_checkpoint_that_cannot_be_read_names_workflow_and_step(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        await ctx.step.do("step", Counted().of, "x")
+
+    job = MemoryJob(workflow, threads=threads)
+    job.record.steps["step"] = "do:{"
+    said = failure_of(await job.attempt())
+    assert said.startswith("SerializationError: workflow 'shop', job 'job-1', step 'step': its result cannot be read: ")
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["a1", "a2", "b1", "b2"])))

@@ -26,16 +26,21 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         text = "".join(traceback.format_exception(error))
         if len(text) > MAX_TRACEBACK:
             text = "...\n" + text[-MAX_TRACEBACK:]
-        return cls(type(error).__qualname__, message[:MAX_MESSAGE], text)
+        return cls(type(error).__qualname__, _writable(message[:MAX_MESSAGE]), _writable(text))
 
     def dumps(self) -> str:
         """As JSON text."""
-        return msgspec.json.encode(self).decode("utf-8", "replace")
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def loads(cls, text: str | bytes) -> "Failure":
         """From JSON text."""
         return msgspec.json.decode(text, type=cls)
+
+
+def _writable(text: str) -> str:
+    """A text with what UTF-8 cannot write, as file names may have it, spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Completed(msgspec.Struct, frozen=True):

@@ -234,11 +234,14 @@ class Run:
             case EndReason.CANCELLED:
                 return Cancelled(detail)
             case EndReason.TIMEOUT:
-                return self._decide(
-                    TimeoutError(detail or f"the attempt took longer than its timeout, {self._spec.timeout / 1000:g} s")
-                )
+                return self._decide(TimeoutError(detail or self._timeout_text()))
             case EndReason.LOST | EndReason.SHUTDOWN:
                 return Released()
+
+    def _timeout_text(self) -> str:
+        text = f"the attempt took longer than its timeout, {self._spec.timeout / 1000:g} s"
+        steps = ", ".join(sorted(repr(call.path) for call in self._calls.open))
+        return text + (f"; steps that were not over: {steps}" if steps else "")
 
     def _decide(self, error: BaseException) -> Retry | Failed:
         return decide(error, self._spec, self._failures, non_retryable=self._non_retryable, rng=self._rng)

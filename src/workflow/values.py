@@ -72,8 +72,8 @@ class Values:
 
 def is_async(function: Any) -> bool:
     """Whether a call of it gives a coroutine, as far as one can see without calling it."""
-    if isinstance(function, FunctionType):
-        return inspect.iscoroutinefunction(function)
+    if isinstance(function, FunctionType) and function.__code__.co_flags & inspect.CO_COROUTINE:
+        return True
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
