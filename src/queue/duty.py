@@ -1,6 +1,7 @@
 """Background duties of a worker: each says what it does once; one runner loops, backs off and stops."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from abc import ABC, abstractmethod
@@ -15,7 +16,17 @@ logger: Final = logging.getLogger(__name__)
 
 
 class Duty(ABC):
-    """Something a worker does now and then."""
+    """Something a worker does now and then.
+
+    Attributes:
+        poked: Set to have it done at once.
+        jitter: By how much a pause may be longer, so that a fleet does not come in step.
+    """
+
+    jitter = 0.1
+
+    def __init__(self) -> None:
+        self.poked = asyncio.Event()
 
     @abstractmethod
     async def once(self) -> float:
@@ -38,5 +49,8 @@ async def perform(duty: Duty, outage: Outage) -> None:
             continue
         outage.back()
         pauses = Pauses()
-        # the fleet's workers must not come in step
-        await asyncio.sleep(due * random.uniform(1.0, 1.1))  # noqa: S311 - jitter, no secret
+        pause = due * random.uniform(1.0, 1.0 + duty.jitter)  # noqa: S311 - no secret
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await duty.poked.wait()
+        duty.poked.clear()

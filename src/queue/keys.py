@@ -35,6 +35,31 @@ def steps(base: str, workflow: str, job_id: str) -> str:
     return f"{base}:{workflow}:steps:{job_id}"
 
 
-def failed(base: str, workflow: str) -> str:
-    """The ids of a workflow's failed jobs, by when they failed."""
-    return f"{base}:{workflow}:failed"
+def limits(base: str, workflow: str) -> str:
+    """The caps, limiters and pause of a workflow, or (empty) of the namespace."""
+    return f"{base}:{workflow}:limits" if workflow else f"{base}:limits"
+
+
+def due(base: str, workflow: str) -> str:
+    """The ids of a workflow's schedules, by when they fire; those that do not are at infinity."""
+    return f"{base}:{workflow}:due"
+
+
+def schedule(base: str, workflow: str, schedule_id: str) -> str:
+    """A schedule."""
+    return f"{base}:{workflow}:schedule:{schedule_id}"
+
+
+def log(base: str, workflow: str, job_id: str) -> str:
+    """A job's log."""
+    return f"{base}:{workflow}:log:{job_id}"
+
+
+def group(base: str, workflow: str, group: str) -> str:
+    """The ids of a group's waiting jobs, by their place."""
+    return f"{base}:{workflow}:g:{group}"
+
+
+def stream(base: str, workflow: str) -> str:
+    """A workflow's stream of events."""
+    return f"{base}:{workflow}:stream"

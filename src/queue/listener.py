@@ -15,10 +15,15 @@ logger: Final = logging.getLogger(__name__)
 # how much later than its time-out a blocking pop may answer before its connection counts as broken
 SLACK: Final = 5.0
 NUDGE: Final = "nudge"
+SCHEDULE: Final = "schedule"
 
 
 class Listener:
-    """One blocking pop: on the wake-up markers of a worker's workflows, and on its own control list."""
+    """One blocking pop: on the wake-up markers of a worker's workflows, and on its own control list.
+
+    Attributes:
+        schedules: Called when a schedule was set that may be due before any other.
+    """
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class Listener:
         self._look = look
         self._control = control
         self._wakes = True
+        self.schedules: Callable[[], None] = lambda: None
         self._nudges: set[asyncio.Task[None]] = set()
 
     def want_wakes(self) -> None:
@@ -80,6 +86,8 @@ class Listener:
             if text != NUDGE:
                 self._control(text.split("\n", 4))
             return
+        if text == SCHEDULE:
+            self.schedules()
         # the next in turn is asked first
         self._workflows.append(self._workflows.pop(0))
         if not self._look():

@@ -1,6 +1,6 @@
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import redis.asyncio
@@ -9,10 +9,13 @@ from ..errors import ClosedError
 from . import keys
 from .calling import persist
 from .connection import Connector
+from .limits import RateLimit, pack_cap, pack_limiters
 from .options import Duration, JobOptions
+from .presence import LOST_AFTER_MS, WorkerInfo
 from .queue import Queue
 from .runtime import Runtime
 from .scripts.controlling import maintain_groups, set_limits, set_paused
+from .scripts.listing import list_workers
 from .validation import check_cap, check_id, duration_ms
 
 T = TypeVar("T")
@@ -30,6 +33,7 @@ class Namespace:
         prefix: The beginning of every key, without braces.
         concurrency: How many jobs of all its queues may run at once; workers declare it. None: no cap.
         defaults: Options of every job, below those of its queue and its call.
+        limiters: Rate limiters by name, which its queues share; workers declare them.
         timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or seconds.
 
     Example:
@@ -45,6 +49,7 @@ class Namespace:
         prefix: str = DEFAULT_PREFIX,
         concurrency: int | None = None,
         defaults: JobOptions | None = None,
+        limiters: Mapping[str, RateLimit] | None = None,
         timeout: Duration = 5.0,
     ) -> None:
         self.id: Final = check_id(id, "namespace id")
@@ -52,14 +57,45 @@ class Namespace:
         self.base: Final = keys.base(check_id(prefix, "prefix"), id)
         self.defaults: Final[JobOptions] = {} if defaults is None else defaults
         self.timeout: Final = duration_ms(timeout, "timeout", minimum=1) / 1000
+        self.limiters: Final[Mapping[str, RateLimit]] = {} if limiters is None else limiters
+        self.declared: Final[Mapping[str, int | str]] = {
+            "concurrency": pack_cap(self.concurrency),
+            "limiters": pack_limiters(self.limiters) if self.limiters else "unset",
+        }
         self.connector: Final = Connector(redis)
         self._runtime: Runtime | None = None
         self._closed = False
         self._workers: set[Any] = set()
 
-    def queue(self, id: str, **defaults: Any) -> Queue:  # noqa: A002
-        """A queue of the namespace; ``defaults`` are options of its jobs (see ``JobOptions``)."""
-        return Queue(self, id, defaults)
+    def queue(
+        self,
+        id: str,  # noqa: A002
+        *,
+        concurrency: int | None = None,
+        group_concurrency: int | None = 1,
+        limiters: Sequence[str] | None = None,
+        events: int = 0,
+        **defaults: Any,
+    ) -> Queue:
+        """A queue of the namespace.
+
+        Args:
+            id: 1 to 128 of ``A-Z a-z 0-9 _ . -``.
+            concurrency: How many of its jobs may run at once, over all workers. None: no cap.
+            group_concurrency: How many jobs of one group may run at once. None: no cap.
+            limiters: The names of the namespace's rate limiters that hold for it. None: all of them.
+            events: How many events (added, started, ended) its stream keeps for dashboards; 0: it has none.
+            **defaults: Options of its jobs; see ``JobOptions``.
+        """
+        return Queue(
+            self,
+            id,
+            concurrency=concurrency,
+            group_concurrency=group_concurrency,
+            limiters=limiters,
+            events=events,
+            defaults=defaults,
+        )
 
     async def runtime(self) -> Runtime:
         """This event loop's connections, opened and checked.
@@ -85,12 +121,31 @@ class Namespace:
 
     async def set_limits(self, *, concurrency: int | None) -> None:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
-        await self.store_limits("", "override", {"concurrency": check_cap(concurrency, "concurrency")})
+        await self.store_limits("", "override", {"concurrency": pack_cap(check_cap(concurrency, "concurrency"))})
 
-    async def store_limits(self, workflow: str, level: str, caps: dict[str, int | None]) -> None:
-        """Store caps of a queue, or (empty) of the namespace; groups that wait follow."""
+    async def limits(self) -> dict[str, str]:
+        """What is stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+        return await self.read_limits("")
+
+    async def read_limits(self, workflow: str) -> dict[str, str]:
+        """What limits are stored for a queue, or (empty) for the namespace."""
+        key = keys.limits(self.base, workflow)
+        flat: list[bytes] = await self.persist(lambda runtime: runtime.call.link.call("HGETALL", key), "reading limits")
+        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+    async def workers(self) -> list[WorkerInfo]:
+        """The workers that live, and the last 50 that have gone (``departed`` says how), those that live first."""
+        living, departed = await self.persist(
+            lambda runtime: list_workers(runtime.call, ttl=LOST_AFTER_MS), "listing workers"
+        )
+        return [WorkerInfo.of(*worker) for worker in living] + [
+            WorkerInfo.of(worker, int(when), about, how) for worker, how, when, about in departed
+        ]
+
+    async def store_limits(self, workflow: str, level: str, limits: Mapping[str, int | str]) -> None:
+        """Store limits of a queue, or (empty) of the namespace; groups that wait follow."""
         regroup = await self.persist(
-            lambda runtime: set_limits(runtime.call, workflow=workflow, level=level, caps=list(caps.items())),
+            lambda runtime: set_limits(runtime.call, workflow=workflow, level=level, limits=list(limits.items())),
             "setting limits",
         )
         cursor = 0

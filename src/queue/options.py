@@ -127,7 +127,12 @@ def pack_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def new_spec(fields: Mapping[str, Any], *, group: str | None = None, trace: str = "") -> Spec:
     """The spec of a new life of a job."""
     checked = "" if group is None else check_free_id(group, "group")
-    return Spec(run=secrets.token_urlsafe(6), group=checked, trace=trace, **fields)
+    return Spec(run=new_nonce(), group=checked, trace=trace, **fields)
+
+
+def new_nonce() -> str:
+    """The mark of a new life of a job."""
+    return secrets.token_urlsafe(6)
 
 
 def new_id() -> str:
@@ -135,4 +140,4 @@ def new_id() -> str:
     return secrets.token_urlsafe(12)
 
 
-__all__ = ["UNSET", "Backoff", "Duration", "JobOptions", "KeepFailed", "Unset", "new_id", "new_spec", "pack_options"]
+__all__ = ["UNSET", "Backoff", "Duration", "JobOptions", "KeepFailed", "Unset", "new_id", "new_nonce", "new_spec", "pack_options"]

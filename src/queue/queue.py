@@ -10,17 +10,44 @@ import msgspec
 from ..errors import InvalidArgumentError, JobAlreadyExistsError
 from . import keys
 from .job import Job
-from .options import UNSET, Duration, Unset, new_id, new_spec, pack_options
-from .scripts.adding import NewJob
+from .limits import pack_cap, pack_limiter_names
+from .listing import Listing
+from .options import UNSET, Duration, Unset, new_id, new_nonce, new_spec, pack_options
+from .scheduling import Schedules
+from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
 from .scripts.recording import Checkpoint, record_steps
-from .validation import check_cap, check_choice, check_free_id, check_id, duration_ms, instant_ms
+from .spec import Spec
+from .validation import check_cap, check_choice, check_free_id, check_id, check_int, duration_ms, instant_ms
 
 if TYPE_CHECKING:
     from .namespace import Namespace
     from .worker import Handler, Worker
 
 MOST_AT_ONCE: Final = 200
+MOST_EVENTS: Final = 10_000_000
+DEDUPLICATED: Final = ("throttled", "debounced")
+
+
+@dataclass(frozen=True, slots=True)
+class Dedup:
+    """A key and a window, for ``throttle`` and ``debounce``.
+
+    Example:
+        >>> await queue.add("reindex", debounce=Dedup("reindex:42", window=5))
+    """
+
+    key: str
+    window: Duration
+
+    def packed(self, kind: str) -> str:
+        """As the script that adds takes it.
+
+        Raises:
+            InvalidArgumentError: Key or window cannot be used.
+        """
+        window = duration_ms(self.window, f"{kind} window", minimum=1)
+        return f"{kind} {window} {check_free_id(self.key, f'{kind} key')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +59,34 @@ class Added:
     run_in: Duration | None = None
     run_at: datetime | None = None
     unique: Literal["live", "retained"] = "live"
+    throttle: Dedup | None = None
+    debounce: Dedup | None = None
     trace: str = ""
 
 
-class Queue:
+class Queue(Listing):
     """A queue of texts. Made by ``Namespace.queue``."""
 
-    def __init__(self, namespace: Namespace, id: str, defaults: Mapping[str, Any]) -> None:  # noqa: A002
-        self.namespace: Final = namespace
-        self.id: Final = check_id(id, "workflow id")
+    def __init__(
+        self,
+        namespace: Namespace,
+        id: str,  # noqa: A002
+        *,
+        concurrency: int | None,
+        group_concurrency: int | None,
+        limiters: Sequence[str] | None,
+        events: int,
+        defaults: Mapping[str, Any],
+    ) -> None:
+        self.namespace = namespace
+        self.id = check_id(id, "workflow id")
+        self.schedules: Final = Schedules(self)
+        self.declared: Final[Mapping[str, int | str]] = {
+            "concurrency": pack_cap(check_cap(concurrency, "concurrency")),
+            "group": pack_cap(check_cap(group_concurrency, "group_concurrency")),
+            "limiters": "unset" if limiters is None else pack_limiter_names(limiters, namespace.limiters),
+            "stream": check_int(events, "events", 0, MOST_EVENTS) or "unset",
+        }
         self._fields: Final = pack_options({**namespace.defaults, **defaults})
 
     async def add(
@@ -53,6 +99,8 @@ class Queue:
         run_at: datetime | None = None,
         unique: Literal["live", "retained"] = "live",
         if_exists: Literal["raise", "return"] = "raise",
+        throttle: Dedup | None = None,
+        debounce: Dedup | None = None,
         **options: Any,
     ) -> Job:
         """Add a job.
@@ -66,6 +114,9 @@ class Queue:
             run_at: Not before this instant, an aware ``datetime``.
             unique: ``"retained"``: the id of a completed or cancelled job collides until its record is gone.
             if_exists: ``"return"`` gives the job that has the id instead of raising.
+            throttle: The first job of a window stands for all with its key that come within it.
+            debounce: Jobs with its key come together in one, which runs when none has come for the window, with the
+                payload of the last.
             **options: See ``JobOptions``.
 
         Raises:
@@ -76,7 +127,9 @@ class Queue:
         Example:
             >>> job = await queue.add("hello", run_in=timedelta(minutes=5))
         """
-        where = Added(id=id, group=group, run_in=run_in, run_at=run_at, unique=unique)
+        where = Added(
+            id=id, group=group, run_in=run_in, run_at=run_at, unique=unique, throttle=throttle, debounce=debounce
+        )
         return await self.add_prepared(data, where, options, check_choice(if_exists, "if_exists", ("raise", "return")))
 
     async def add_prepared(
@@ -120,11 +173,17 @@ class Queue:
             data,
             at,
             check_choice(where.unique, "unique", ("live", "retained")),
+            dedup=_dedup(where),
         )
         return new, spec.run
 
     async def execute(
-        self, data: str, where: Added, options: Mapping[str, Any], *, timeout: Duration | None  # noqa: ASYNC109
+        self,
+        data: str,
+        where: Added,
+        options: Mapping[str, Any],
+        *,
+        timeout: Duration | None,  # noqa: ASYNC109 - a total, with an error of its own
     ) -> str:
         """Add a job and give its result; this process is registered for its end as it is added.
 
@@ -137,23 +196,24 @@ class Queue:
         async with job.waiting(runtime, timeout):
             with runtime.waiters.expect(self.id, new.id, run) as waiter:
                 process = await runtime.waiters.ready()
-                self.added(new, run, await runtime.adder.submit(replace(new, waiter=process)), "raise")
+                standing = await runtime.adder.submit(replace(new, waiter=f"waiters {process}"))
+                self.added(new, run, standing, "raise")
                 end = await waiter.future
         return job.result_of(end)
 
-    def added(self, new: NewJob, run: str, collision: tuple[str, str] | None, if_exists: str) -> Job:
+    def added(self, new: NewJob, run: str, standing: Standing | None, if_exists: str) -> Job:
         """The handle of a job that was sent.
 
         Raises:
             JobAlreadyExistsError: Another job has its id, and ``if_exists`` is ``"raise"``.
         """
-        if collision is None:
+        if standing is None:
             return Job(self, new.id, run)
-        if if_exists == "return":
-            return Job(self, new.id, collision[0])
-        hint = " (retry or remove it)" if collision[1] == "failed" else ""
+        if if_exists == "return" or standing.state in DEDUPLICATED:
+            return Job(self, standing.id, standing.run)
+        hint = " (retry or remove it)" if standing.state == "failed" else ""
         raise JobAlreadyExistsError(
-            f"job {new.id!r} of workflow {self.id!r} exists and is {collision[1]}{hint}",
+            f"job {new.id!r} of workflow {self.id!r} exists and is {standing.state}{hint}",
             workflow=self.id,
             job_id=new.id,
         )
@@ -170,6 +230,13 @@ class Queue:
             ]
         return jobs
 
+    async def add_like(self, spec: str, data: str) -> Job:
+        """Add a job with the options of an earlier spec, in a new life."""
+        like = msgspec.structs.replace(msgspec.json.decode(spec, type=Spec), run=new_nonce())
+        new = NewJob(self.id, new_id(), msgspec.json.encode(like).decode(), data)
+        runtime = await self.namespace.runtime()
+        return self.added(new, like.run, await runtime.adder.submit(new), "raise")
+
     def job(self, job_id: str) -> Job:
         """The handle of a job by its id, whichever life of it is there."""
         return Job(self, check_free_id(job_id, "job id"), "")
@@ -178,7 +245,8 @@ class Queue:
         """A worker of this queue alone; see ``Worker``."""
         from .worker import Worker  # noqa: PLC0415 - the worker builds on the queue
 
-        return Worker(self.namespace, {self.id: handler}, concurrency=concurrency, **settings)
+        limits = {self.id: self.declared}
+        return Worker(self.namespace, {self.id: handler}, concurrency=concurrency, limits=limits, **settings)
 
     async def set_limits(
         self, *, concurrency: int | None | Unset = UNSET, group_concurrency: int | None | Unset = UNSET
@@ -187,12 +255,16 @@ class Queue:
 
         Raising wakes workers; lowering only holds back new claims.
         """
-        caps: dict[str, int | None] = {}
+        caps: dict[str, int | str] = {}
         if not isinstance(concurrency, Unset):
-            caps["concurrency"] = check_cap(concurrency, "concurrency")
+            caps["concurrency"] = pack_cap(check_cap(concurrency, "concurrency"))
         if not isinstance(group_concurrency, Unset):
-            caps["group"] = check_cap(group_concurrency, "group_concurrency")
+            caps["group"] = pack_cap(check_cap(group_concurrency, "group_concurrency"))
         await self.namespace.store_limits(self.id, "override", caps)
+
+    async def limits(self) -> dict[str, str]:
+        """What is stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+        return await self.namespace.read_limits(self.id)
 
     async def pause(self) -> None:
         """Claim nothing of the queue from now on; what runs goes on."""
@@ -243,3 +315,16 @@ class Queue:
             f"reading step {name!r} of job {job_id!r}",
         )
         return None if text is None else text.decode()
+
+
+def _dedup(where: Added) -> str:
+    if where.throttle is None and where.debounce is None:
+        return ""
+    if where.throttle is not None and where.debounce is not None:
+        raise InvalidArgumentError("give throttle or debounce, not both")
+    if where.throttle is not None:
+        return where.throttle.packed("throttle")
+    if where.run_in is not None or where.run_at is not None:
+        raise InvalidArgumentError("debounce says when the job runs: leave run_in and run_at out")
+    assert where.debounce is not None  # noqa: S101 - one of the two is there
+    return where.debounce.packed("debounce")

@@ -51,6 +51,10 @@ class Runs:
         """How many jobs of a workflow run."""
         return self._of_workflow[workflow]
 
+    def names(self) -> list[str]:
+        """What runs, as ``workflow:id``."""
+        return [f"{claim.workflow}:{claim.id}" for claim in self._running]
+
     async def idle(self) -> None:
         """Wait until nothing runs."""
         await self._idle.wait()

@@ -15,7 +15,7 @@ from . import keys
 from .calling import Caller, persist
 from .connection import Connector
 from .grouping import Grouper
-from .scripts.adding import NewJob, add_jobs
+from .scripts.adding import NewJob, Standing, add_jobs
 from .scripts.controlling import open_namespace
 from .waiting import Waiters
 
@@ -73,8 +73,8 @@ class Runtime:
                 policy[1].decode(),
             )
 
-    async def add(self, jobs: Sequence[NewJob]) -> list[tuple[str, str] | None]:
-        """Add jobs in one call; for each None, or nonce and state of the job that has the id."""
+    async def add(self, jobs: Sequence[NewJob]) -> list[Standing | None]:
+        """Add jobs in one call; for each None, or the job that stands in its place."""
         self._number += 1
         number = self._number
         return await persist(

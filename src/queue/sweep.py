@@ -17,6 +17,7 @@ class Sweep(Duty):
     """
 
     def __init__(self, call: Caller, lease_ms: int) -> None:
+        super().__init__()
         self._call = call
         self._lease_ms = lease_ms
         # shorter than a lease, so that a living fleet is never mistaken for one whose Redis was away

@@ -7,14 +7,18 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .calling import Caller
+from .calling import Caller, ScriptError
 from .duty import Duty, perform
 from .lease import LeaseKeeper
+from .link import NotSentError, UnansweredError
 from .listener import SLACK, Listener
 from .options import Duration
 from .outage import Outage
+from .presence import Presence
 from .recording import Recorder
 from .running import Runs
+from .schedules import FireSchedules
+from .scripts.listing import leave_worker
 from .settling import Settler
 from .sweep import Sweep
 from .validation import check_cap, check_int, duration_ms
@@ -41,7 +45,7 @@ class Worker:
             ``Outcome``).
         concurrency: How many jobs at once.
         ceilings: How many of one queue at once, where that is fewer.
-        limits: Caps that the queues declare in Redis: ``concurrency`` and ``group`` by queue id.
+        limits: What each queue declares in Redis, by its id: see ``Queue.declared``.
         lease: How long a claim holds without renewal: ``timedelta`` or seconds. A job of a worker that was lost runs
             again after this and a sweep.
         grace: How long ``stop`` lets jobs run before it hands them back.
@@ -65,7 +69,7 @@ class Worker:
         *,
         concurrency: int = 10,
         ceilings: Mapping[str, int] | None = None,
-        limits: Mapping[str, Mapping[str, int | None]] | None = None,
+        limits: Mapping[str, Mapping[str, int | str]] | None = None,
         lease: Duration = 30.0,
         grace: Duration = 10.0,
         max_blocked: Duration = 300.0,
@@ -145,7 +149,11 @@ class Worker:
         if prepare is not None:
             prepare()
         self._leases.start()
-        duties: list[Duty] = [Sweep(call, int(self._lease * 1000))]
+        self._call = call
+        self._presence = Presence(call, self.id, self.concurrency, list(self._handlers), self.runs.names)
+        fires = FireSchedules(call, list(self._handlers), self._safety)
+        self._listener.schedules = fires.poked.set
+        duties: list[Duty] = [Sweep(call, int(self._lease * 1000)), fires, self._presence]
         self._tasks = [
             asyncio.create_task(self._settler.work(), name="lanner settler"),
             asyncio.create_task(self._listener.listen(), name="lanner listener"),
@@ -155,11 +163,10 @@ class Worker:
 
     async def _declare(self) -> None:
         """Say in Redis what caps the code declares."""
-        if self._namespace.concurrency is not None:
-            await self._namespace.store_limits("", "declared", {"concurrency": self._namespace.concurrency})
+        namespace = self._namespace
+        await namespace.store_limits("", "declared", namespace.declared)
         for workflow in self._handlers:
-            caps = self._limits.get(workflow, {})
-            await self._namespace.store_limits(workflow, "declared", dict(caps))
+            await namespace.store_limits(workflow, "declared", self._limits.get(workflow, {}))
 
     async def run(self, prepare: Callable[[], None] | None = None) -> None:
         """Start, and work until ``stop`` is called or this is cancelled, which hands the jobs back."""
@@ -198,6 +205,10 @@ class Worker:
         for task in (listening, *duties):
             task.cancel()
         self._settler.close()
+        self._presence.stopping = True
+        with contextlib.suppress(NotSentError, UnansweredError, TimeoutError, ScriptError):
+            async with asyncio.timeout(1):
+                await self._presence.once()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await _first(self.runs.idle(), self._hurry.wait())
@@ -206,6 +217,7 @@ class Worker:
             async with asyncio.timeout(CLEAN_UP):
                 await self._settler.drained()
                 await self._settler.pass_on()
+                await leave_worker(self._call, worker=self.id)
         settling.cancel()
         await asyncio.wait(self._tasks)
         self._leases.stop()

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, overload
 
 from ..errors import InvalidArgumentError
+from ..queue.limits import RateLimit
 from ..queue.namespace import DEFAULT_PREFIX, Namespace
 from ..queue.options import Duration, JobOptions
 from .context import Context, SyncContext
@@ -27,6 +28,7 @@ class WorkflowNamespace:
             localhost.
         prefix: The beginning of every key.
         concurrency: How many jobs of all its workflows may run at once, over all workers. None: no cap.
+        limiters: Rate limiters by name, which its workflows share; workers declare them.
         timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or seconds.
         **defaults: Options of every job, below those of its workflow and its call; see ``JobOptions``.
 
@@ -41,11 +43,18 @@ class WorkflowNamespace:
         redis: str | redis.asyncio.Redis | None = None,
         prefix: str = DEFAULT_PREFIX,
         concurrency: int | None = None,
+        limiters: Mapping[str, RateLimit] | None = None,
         timeout: Duration = 5.0,
         **defaults: Unpack[JobOptions],
     ) -> None:
         self.queues: Final = Namespace(
-            id, redis=redis, prefix=prefix, concurrency=concurrency, defaults=defaults, timeout=timeout
+            id,
+            redis=redis,
+            prefix=prefix,
+            concurrency=concurrency,
+            defaults=defaults,
+            limiters=limiters,
+            timeout=timeout,
         )
         self.id: Final = id
         self._workflows: dict[str, Workflow[Any, Any]] = {}
@@ -68,6 +77,8 @@ class WorkflowNamespace:
         get_group_id: GroupOf[InputT] | None = None,
         concurrency: int | None = None,
         group_concurrency: int | None = 1,
+        limiters: Sequence[str] | None = None,
+        events: int = 0,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
     ) -> Workflow[InputT, OutputT]: ...
@@ -81,6 +92,8 @@ class WorkflowNamespace:
         get_group_id: GroupOf[InputT] | None = None,
         concurrency: int | None = None,
         group_concurrency: int | None = 1,
+        limiters: Sequence[str] | None = None,
+        events: int = 0,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
     ) -> Workflow[InputT, OutputT]: ...
@@ -93,6 +106,8 @@ class WorkflowNamespace:
         get_group_id: GroupOf[InputT] | None = None,
         concurrency: int | None = None,
         group_concurrency: int | None = 1,
+        limiters: Sequence[str] | None = None,
+        events: int = 0,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
     ) -> Workflow[InputT, OutputT]:
@@ -106,6 +121,8 @@ class WorkflowNamespace:
             get_group_id: The group of an input, or None; may be async.
             concurrency: How many of its jobs may run at once, over all workers. None: no cap.
             group_concurrency: How many jobs of one group may run at once. None: no cap.
+            limiters: The names of the namespace's rate limiters that hold for it. None: all of them.
+            events: How many events (added, started, ended) its stream keeps for dashboards; 0: it has none.
             non_retryable: Error types that fail a job at once, whatever attempts are left.
             **options: Options of its jobs; see ``JobOptions``.
 
@@ -125,6 +142,8 @@ class WorkflowNamespace:
             get_group_id=get_group_id,
             concurrency=concurrency,
             group_concurrency=group_concurrency,
+            limiters=limiters,
+            events=events,
             non_retryable=non_retryable,
             options=options,
         )

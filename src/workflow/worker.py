@@ -67,7 +67,7 @@ class Worker:
             namespace,
             self._attempts,
             concurrency=concurrency,
-            limits={workflow.id: workflow.limits for workflow in workflows},
+            limits={workflow.id: workflow.queue.declared for workflow in workflows},
             **settings,
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict, TypeV
 from ..errors import InvalidArgumentError, SerializationError
 from ..queue.options import Duration, JobOptions
 from ..queue.queue import Added
-from ..queue.validation import check_cap, check_choice
+from ..queue.validation import check_choice
 from . import serializer
 from .context import Context, SyncContext
 from .job import Job
@@ -42,11 +42,6 @@ class RunOptions(JobOptions, total=False):
     if_exists: Literal["raise", "return"]
 
 
-class _Limits(TypedDict, total=False):
-    concurrency: int | None
-    group: int | None
-
-
 class Workflow(Generic[InputT, OutputT]):
     """A durable function with a queue of its own. Made by ``WorkflowNamespace.create_workflow``.
 
@@ -66,6 +61,8 @@ class Workflow(Generic[InputT, OutputT]):
         get_group_id: GroupOf[InputT] | None,
         concurrency: int | None,
         group_concurrency: int | None,
+        limiters: Sequence[str] | None,
+        events: int,
         non_retryable: Sequence[type[BaseException]],
         options: Mapping[str, Any],
     ) -> None:
@@ -75,14 +72,18 @@ class Workflow(Generic[InputT, OutputT]):
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InvalidArgumentError(f"non_retryable must hold exception classes, not {kind!r}")
         self._namespace = namespace
-        self._queue = namespace.queues.queue(id, **options)
+        self.queue: Final = namespace.queues.queue(
+            id,
+            concurrency=concurrency,
+            group_concurrency=group_concurrency,
+            limiters=limiters,
+            events=events,
+            **options,
+        )
         self.id: Final = id
         self.function: Final = function
         self.serializer: Final[Serializer] = serializer
         self.non_retryable: Final = tuple(non_retryable)
-        self.limits: Final = _Limits(
-            concurrency=check_cap(concurrency, "concurrency"), group=check_cap(group_concurrency, "group_concurrency")
-        )
         self._group_of = get_group_id
         self._input_type = _input_of(function) if schema is None else schema
         self._output_type = result_hint(function)
@@ -123,8 +124,8 @@ class Workflow(Generic[InputT, OutputT]):
         prepared = []
         for value in inputs:
             where, rest = await self._where(value, options)
-            prepared.append(self._queue.prepare(self._text_of(value), where, rest))
-        return [Job(self, job) for job in await self._queue.send_many(prepared)]
+            prepared.append(self.queue.prepare(self._text_of(value), where, rest))
+        return [Job(self, job) for job in await self.queue.send_many(prepared)]
 
     async def execute(
         self, input: InputT, /, *, timeout: Duration | None = None, **options: Unpack[RunOptions]  # noqa: A002, ASYNC109
@@ -139,11 +140,11 @@ class Workflow(Generic[InputT, OutputT]):
             >>> engagement = await signup.execute(Signup("ada@example.org"), timeout=30)
         """
         where, rest = await self._where(input, options)
-        return self.read_output(await self._queue.execute(self._text_of(input), where, rest, timeout=timeout))
+        return self.read_output(await self.queue.execute(self._text_of(input), where, rest, timeout=timeout))
 
     def get_job(self, job_id: str) -> Job[OutputT]:
         """The handle of a job by its id, from any process."""
-        return Job(self, self._queue.job(job_id))
+        return Job(self, self.queue.job(job_id))
 
     def worker(self, *, concurrency: int = 10, **settings: Unpack[WorkerSettings]) -> Worker:
         """A worker of this workflow, for ``async with``: it works in the background for the block.
@@ -164,27 +165,27 @@ class Workflow(Generic[InputT, OutputT]):
 
     async def set_limits(self, **caps: Unpack[LimitSettings]) -> None:
         """Set caps for every process, from now on: ``concurrency`` and ``group_concurrency``; None lifts one."""
-        await self._queue.set_limits(**caps)
+        await self.queue.set_limits(**caps)
 
     async def pause(self) -> None:
         """Start nothing of the workflow from now on; what runs goes on."""
-        await self._queue.pause()
+        await self.queue.pause()
 
     async def resume(self) -> None:
         """Start jobs again after ``pause``."""
-        await self._queue.resume()
+        await self.queue.resume()
 
     async def retry(self, job_id: str) -> bool:
         """Have a job that failed for good go on from its checkpoints. Whether it was failed."""
-        return await self._queue.retry(job_id)
+        return await self.queue.retry(job_id)
 
     async def remove(self, job_id: str) -> bool:
         """Remove a job and everything of it; a running one is stopped. Whether there was one."""
-        return await self._queue.remove(job_id)
+        return await self.queue.remove(job_id)
 
     async def promote(self, job_id: str) -> bool:
         """Have a delayed job run now. Whether it was delayed."""
-        return await self._queue.promote(job_id)
+        return await self.queue.promote(job_id)
 
     def read_input(self, text: str) -> InputT:
         """A job's input from its payload.
@@ -215,7 +216,7 @@ class Workflow(Generic[InputT, OutputT]):
     ) -> Job[OutputT]:
         where, rest = await self._where(value, options, run_in=run_in, run_at=run_at)
         if_exists = check_choice(rest.pop("if_exists", "raise"), "if_exists", ("raise", "return"))
-        return Job(self, await self._queue.add_prepared(self._text_of(value), where, rest, if_exists))
+        return Job(self, await self.queue.add_prepared(self._text_of(value), where, rest, if_exists))
 
     def _text_of(self, value: InputT) -> str:
         """The payload of an input, read again as a worker will."""

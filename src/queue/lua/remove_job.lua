@@ -2,23 +2,5 @@
 --- keys: base
 --- args: workflow, id
 --- returns: 1 removed | -1 there is no such job
---- @include erase_job
---- @include key_of
---- @include publish_end
---- @include read_spec
---- @include release_active
---- @include tell_worker
---- @include unplace_job
-local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
-local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'waiters', 'holds', 'token', 'watchers')
-if not record[1] then return -1 end
-local spec = readSpec(record[2])
-if record[1] == 'active' then
-  tellWorker(base, record[5], 'lost', workflow, id)
-  releaseActive(base, workflow, id, spec, false)
-else
-  unplaceJob(base, workflow, id, spec, record[1], record[4])
-end
-publishEnd(base, workflow, id, spec, 'removed', '', record[3], false, record[6])
-eraseJob(base, workflow, id)
-return 1
+--- @include drop_job
+return dropJob(KEYS[1], ARGV[1], ARGV[2])

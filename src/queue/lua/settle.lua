@@ -12,6 +12,7 @@
 --- @include require_memory
 --- @include reserve
 --- @include rest_counter
+--- @include trim_ended
 --- @include wake_capped
 --- @include write_receipt
 requireMemory(KEYS[1])
@@ -46,7 +47,14 @@ local claims, again = {}, nil
 if total > 0 then claims, again = reserve(base, token, lease, total, wants, now) end
 if last > 5 then
   wakeCapped(base, now)
-  for i = 6, last, 6 do restCounter(base, ARGV[i + 1]) end
+  local seen = {}
+  for i = 7, last, 6 do
+    if not seen[ARGV[i]] then
+      seen[ARGV[i]] = true
+      restCounter(base, ARGV[i])
+      trimEnded(base, ARGV[i], now)
+    end
+  end
 end
 local answers = { table.concat(statuses) }
 for _, claim in ipairs(claims) do answers[#answers + 1] = wants[claim[1]][1] .. ':' .. claim[2] end

@@ -8,6 +8,7 @@
 --- @include read_clock
 --- @include recover_claim
 --- @include require_memory
+--- @include trim_ended
 --- @include wake_capped
 requireMemory(KEYS[1])
 local base, lease, interval, limit = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -27,6 +28,7 @@ for _, member in ipairs(expired) do
   end
 end
 if #expired > 0 then wakeCapped(base, now) end
+for _, workflow in ipairs(redis.call('SMEMBERS', keyOf(base, nil, 'workflows'))) do trimEnded(base, workflow, now) end
 local more = #expired == limit
 if not more then redis.call('SET', swept, string.format('%.0f', now)) end
 return { counts.recovered, counts.stalled, counts.cancelled, more and 0 or interval }

@@ -1,12 +1,12 @@
---- A process waits for a job's end no longer.
+--- A process waits for a job's end, or watches it, no longer.
 --- keys: base
---- args: workflow, id, process
+--- args: workflow, id, role, process
 --- returns: nothing
 --- @include key_of
-local job = keyOf(KEYS[1], ARGV[1], 'j', ARGV[2])
-local waiters, kept = redis.call('HGET', job, 'waiters'), {}
-if not waiters then return end
-for process in string.gmatch(waiters, '%S+') do
-  if process ~= ARGV[3] then kept[#kept + 1] = process end
+local job, role = keyOf(KEYS[1], ARGV[1], 'j', ARGV[2]), ARGV[3]
+local entered, kept = redis.call('HGET', job, role), {}
+if not entered then return end
+for process in string.gmatch(entered, '%S+') do
+  if process ~= ARGV[4] then kept[#kept + 1] = process end
 end
-if #kept > 0 then redis.call('HSET', job, 'waiters', table.concat(kept, ' ')) else redis.call('HDEL', job, 'waiters') end
+if #kept > 0 then redis.call('HSET', job, role, table.concat(kept, ' ')) else redis.call('HDEL', job, role) end

@@ -7,7 +7,11 @@ from ..link import Argument
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as it is sent. ``at``: empty for now, ``+ms`` from now, or an instant in ms."""
+    """A job as it is sent.
+
+    ``at``: empty for now, ``+ms`` from now, or an instant in ms. ``waiter``: who hears of it from the start, as
+    ``waiters process`` or ``watchers process``. ``dedup``: ``throttle ms key`` or ``debounce ms key``.
+    """
 
     workflow: str
     id: str
@@ -16,21 +20,28 @@ class NewJob:
     at: str = ""
     unique: str = "live"
     waiter: str = ""
+    dedup: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The job that stands in the place of one that was not added."""
+
+    run: str
+    state: str
+    id: str
 
 
 async def add_jobs(
     call: Caller, *, producer: str, number: int, jobs: Sequence[NewJob]
-) -> list[tuple[str, str] | None]:
-    """Add jobs. For each None, or nonce and state of the job that has the id."""
+) -> list[Standing | None]:
+    """Add jobs. For each None, or the job that stands in its place."""
     arguments: list[Argument] = [producer, number]
     for new in jobs:
-        arguments += (new.workflow, new.id, new.spec, new.data, new.at, new.unique, new.waiter)
+        arguments += (new.workflow, new.id, new.spec, new.data, new.at, new.unique, new.waiter, new.dedup)
     answers: list[bytes] = await call("add_jobs", *arguments)
     return [_collision(answer) for answer in answers]
 
 
-def _collision(answer: bytes) -> tuple[str, str] | None:
-    if not answer:
-        return None
-    run, _, state = answer.decode().partition(" ")
-    return run, state
+def _collision(answer: bytes) -> Standing | None:
+    return Standing(*answer.decode().split(" ", 2)) if answer else None

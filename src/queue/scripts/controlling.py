@@ -28,17 +28,31 @@ async def retry_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A0
     return answer
 
 
+async def retry_jobs(call: Caller, *, workflow: str, limit: int) -> int:
+    """Have some failed jobs run again; how many."""
+    answer: int = await call("retry_jobs", workflow, limit)
+    return answer
+
+
+async def remove_jobs(
+    call: Caller, *, workflow: str, state: str, age: int, skip: int, limit: int
+) -> tuple[int, int]:
+    """Remove a page of the jobs in a state (ended ``age`` ms ago or earlier): how many, and of how many."""
+    removed, seen = await call("remove_jobs", workflow, state, age, skip, limit)
+    return removed, seen
+
+
 async def promote_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A002
     """Have a delayed job run now. 1 runnable, 0 it is not delayed, -1 there is none."""
     answer: int = await call("promote_job", workflow, id)
     return answer
 
 
-async def set_limits(call: Caller, *, workflow: str, level: str, caps: Sequence[tuple[str, int | None]]) -> bool:
-    """Set caps (None: no cap). True: waiting groups are to be maintained."""
+async def set_limits(call: Caller, *, workflow: str, level: str, limits: Sequence[tuple[str, int | str]]) -> bool:
+    """Set limits of a workflow or (empty) the namespace. True: waiting groups are to be maintained."""
     arguments: list[Argument] = [workflow, level]
-    for what, value in caps:
-        arguments += (what, "none" if value is None else value)
+    for what, value in limits:
+        arguments += (what, value)
     return bool(await call("set_limits", *arguments))
 
 

@@ -1,27 +1,38 @@
 --- @include add_delayed
+--- @include dedup_job
 --- @include emit_event
 --- @include enqueue_now
 --- @include erase_job
 --- @include key_of
 --- @include read_spec
 
---- Add one job. `at`: empty for now, `+ms` from now, or an instant. `unique`: live | retained. `waiter`: a process that
---- waits for the end from the start, or empty. An ended job of the id is replaced where `unique` allows it: what is left
---- of that life is erased first. Returns '' when added (or when it was added by this very call before), else what
---- collides: its nonce and its state.
-local function addJob(base, workflow, id, text, data, at, unique, waiter, now)
+--- Add one job. `at`: empty for now, `+ms` from now, or an instant. `unique`: live | retained. `waiter`: empty, or a
+--- process that waits for the end, or watches, from the start (`waiters process` | `watchers process`). `dedup`: empty,
+--- or `throttle ms key` | `debounce ms key`. An ended job of the id is replaced where `unique` allows it: what is left
+--- of that life is erased first. Returns '' when added (or when it was added by this very call before), else nonce,
+--- state and id of the job that stands in its place.
+local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup, now)
   local job = keyOf(base, workflow, 'j', id)
+  if dedup ~= '' then
+    local instead = dedupJob(base, workflow, id, data, dedup, now)
+    if instead then return instead end
+    local delay = string.match(dedup, '^debounce (%d+)')
+    if delay then at = '+' .. delay end
+  end
   local existing = redis.call('HMGET', job, 'state', 'spec')
   local spec = readSpec(text)
   if existing[1] then
     local state, run = existing[1], readSpec(existing[2]).run
     if run == spec.run then return '' end
-    if (state ~= 'completed' and state ~= 'cancelled') or unique == 'retained' then return run .. ' ' .. state end
+    if (state ~= 'completed' and state ~= 'cancelled') or unique == 'retained' then
+      return table.concat({ run, state, id }, ' ')
+    end
     redis.call('ZREM', keyOf(base, workflow, state), id)
     eraseJob(base, workflow, id)
   end
   text = string.format('{"created":%.0f,', now) .. string.sub(text, 2)
-  if waiter ~= '' then redis.call('HSET', job, 'waiters', waiter) end
+  local role, process = string.match(waiter, '^(%a+) (.*)$')
+  if role then redis.call('HSET', job, role, process) end
   local instant = string.sub(at, 1, 1) == '+' and now + tonumber(at) or tonumber(at)
   if spec.expires > 0 then
     redis.call('ZADD', keyOf(base, workflow, 'expiring'), math.max(instant or now, now) + spec.expires, id)

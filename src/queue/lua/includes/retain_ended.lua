@@ -13,6 +13,7 @@ local function retainEnded(base, workflow, id, spec, state, field, text, now)
   redis.call('HSET', job, 'state', state, field, text, 'token', '', 'finished', now)
   if ttl > 0 then
     redis.call('PEXPIRE', job, ttl)
+    redis.call('PEXPIRE', keyOf(base, workflow, 'log', id), ttl)
     redis.call('ZADD', ended, now + ttl, id)
   else
     redis.call('ZADD', ended, 'inf', id)

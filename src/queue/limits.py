@@ -1,0 +1,81 @@
+"""Caps and rate limiters, as they are stored for every process of a namespace."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from ..errors import InvalidArgumentError
+from .options import Duration
+from .validation import check_choice, check_id, check_int, duration_ms
+
+MOST_STARTS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """A budget of starts: never more than ``limit`` attempts begin in any ``window``.
+
+    A start is the first claim of an attempt; a job that goes on after a wait or a crash starts nothing.
+
+    Attributes:
+        limit: How many starts, 1 to 100,000.
+        window: ``timedelta`` or seconds.
+        per: ``"all"`` for one budget, ``"group"`` for one of each group.
+
+    Example:
+        >>> RateLimit(100, timedelta(minutes=1))
+        RateLimit(limit=100, window=datetime.timedelta(seconds=60), per='all')
+    """
+
+    limit: int
+    window: Duration
+    per: Literal["all", "group"] = "all"
+
+    def packed(self) -> tuple[int, int, int]:
+        """As the namespace holds it: limit, window in milliseconds, 1 for a budget of each group.
+
+        Raises:
+            InvalidArgumentError: A part of it cannot be used.
+        """
+        by_group = check_choice(self.per, "rate limit per", ("all", "group")) == "group"
+        return (
+            check_int(self.limit, "rate limit", 1, MOST_STARTS),
+            duration_ms(self.window, "rate limit window", minimum=1),
+            int(by_group),
+        )
+
+
+def pack_limiters(limiters: Mapping[str, RateLimit]) -> str:
+    """The namespace's limiters as JSON.
+
+    Raises:
+        InvalidArgumentError: A name or a limit cannot be used.
+    """
+    packed: dict[str, tuple[int, int, int]] = {}
+    for name, limit in limiters.items():
+        if not isinstance(limit, RateLimit):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a checker
+            raise InvalidArgumentError(f"limiter {name!r} must be a RateLimit(limit, window), not {limit!r}")
+        packed[check_id(name, "limiter name")] = limit.packed()
+    return msgspec.json.encode(packed).decode()
+
+
+def pack_limiter_names(names: Sequence[str], limiters: Mapping[str, RateLimit]) -> str:
+    """A workflow's own list of limiters as JSON.
+
+    Raises:
+        InvalidArgumentError: The namespace has no limiter of a name.
+    """
+    if isinstance(names, str):
+        raise InvalidArgumentError(f"limiters must be a list of names, not the text {names!r}")
+    for name in names:
+        if name not in limiters:
+            known = ", ".join(map(repr, limiters)) or "none"
+            raise InvalidArgumentError(f"the namespace has no limiter {name!r} (it has {known}): declare it there first")
+    return msgspec.json.encode(list(names)).decode()
+
+
+def pack_cap(cap: int | None) -> int | str:
+    """A cap as it is stored; None is no cap."""
+    return "none" if cap is None else cap

@@ -1,0 +1,151 @@
+"""What a queue tells of its jobs, and does with many of them; without SCAN or KEYS, each call bounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from ..errors import InvalidArgumentError
+from . import keys
+from .options import Duration
+from .scripts.controlling import remove_jobs, retry_jobs
+from .scripts.listing import count_groups, count_jobs, list_jobs, oldest_ungrouped
+from .validation import check_choice, check_free_id, check_int, duration_ms
+
+if TYPE_CHECKING:
+    from .namespace import Namespace
+
+State = Literal["waiting", "delayed", "parked", "active", "completed", "failed", "cancelled"]
+STATES: Final[tuple[State, ...]] = ("waiting", "delayed", "parked", "active", "completed", "failed", "cancelled")
+ENDED: Final = ("completed", "failed", "cancelled")
+MOST_AT_ONCE: Final = 100
+MOST_A_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many jobs a queue has in each state. ``parked`` ones wait for an event, and for no instant."""
+
+    waiting: int
+    delayed: int
+    parked: int
+    active: int
+    completed: int
+    failed: int
+    cancelled: int
+
+
+class Listing:
+    """The part of a queue that looks at jobs, and handles many at once."""
+
+    namespace: Namespace
+    id: str
+
+    async def counts(self) -> Counts:
+        """Count the jobs by state: a call, and one for every 200 groups that have waiting jobs."""
+        sizes = await self.namespace.persist(
+            lambda runtime: count_jobs(runtime.call, workflow=self.id), f"counting jobs of {self.id!r}"
+        )
+        grouped, standing, _ = await self._groups()
+        return Counts(
+            waiting=max(sizes.ready - standing, 0) + grouped,
+            delayed=sizes.delayed,
+            parked=sizes.parked,
+            active=sizes.active,
+            completed=sizes.completed,
+            failed=sizes.failed,
+            cancelled=sizes.cancelled,
+        )
+
+    async def oldest_waiting(self) -> float | None:
+        """Seconds since the oldest of the waiting jobs was added; None when none waits."""
+        now, created = await self.namespace.persist(
+            lambda runtime: oldest_ungrouped(runtime.call, workflow=self.id), f"looking at jobs of {self.id!r}"
+        )
+        _, _, grouped = await self._groups()
+        oldest = min((instant for instant in (created, grouped) if instant), default=None)
+        return None if oldest is None else max(now - oldest, 0) / 1000
+
+    async def list_jobs(self, state: State, *, skip: int = 0, limit: int = 100) -> list[str]:
+        """The ids of a page of the jobs in a state.
+
+        Args:
+            state: One of waiting, delayed, parked, active, completed, failed, cancelled.
+            skip: How many to pass over.
+            limit: How many at most, up to 1,000.
+        """
+        check_choice(state, "state", STATES)
+        check_int(skip, "skip", 0, 2**53)
+        check_int(limit, "limit", 1, MOST_A_PAGE)
+        return await self.namespace.persist(
+            lambda runtime: list_jobs(runtime.call, workflow=self.id, state=state, skip=skip, limit=limit),
+            f"listing jobs of {self.id!r}",
+        )
+
+    async def list_group(self, group: str, *, skip: int = 0, limit: int = 100) -> list[str]:
+        """The ids of a page of a group's waiting jobs, in order."""
+        key = keys.group(self.namespace.base, self.id, check_free_id(group, "group"))
+        check_int(skip, "skip", 0, 2**53)
+        last = skip + check_int(limit, "limit", 1, MOST_A_PAGE) - 1
+        ids: list[bytes] = await self.namespace.persist(
+            lambda runtime: runtime.call.link.call("ZRANGE", key, skip, last), f"listing group {group!r}"
+        )
+        return [job_id.decode() for job_id in ids]
+
+    async def retry_all(self) -> int:
+        """Have every job that failed for good run again from its checkpoints, 100 a call. How many."""
+        total = 0
+        while True:
+            retried = await self.namespace.persist(
+                lambda runtime: retry_jobs(runtime.call, workflow=self.id, limit=MOST_AT_ONCE),
+                f"retrying the failed jobs of {self.id!r}",
+            )
+            total += retried
+            if retried < MOST_AT_ONCE:
+                return total
+
+    async def remove_all(self, state: State, *, older_than: Duration | None = None) -> int:
+        """Remove the jobs in a state, 100 a call; those that run are stopped. How many.
+
+        Args:
+            state: One of waiting, delayed, parked, active, completed, failed, cancelled.
+            older_than: Only what ended this long ago or earlier; for completed, failed and cancelled jobs.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used.
+        """
+        check_choice(state, "state", STATES)
+        if older_than is not None and state not in ENDED:
+            raise InvalidArgumentError(f"older_than is for jobs that have ended ({', '.join(ENDED)}), not for {state}")
+        age = 0 if older_than is None else max(duration_ms(older_than, "older_than"), 1)
+        total = skip = 0
+        while True:
+            position = skip
+            removed, seen = await self.namespace.persist(
+                lambda runtime: remove_jobs(
+                    runtime.call, workflow=self.id, state=state, age=age, skip=position, limit=MOST_AT_ONCE  # noqa: B023 - awaited at once
+                ),
+                f"removing jobs of {self.id!r}",
+            )
+            total += removed
+            skip += seen - removed
+            if seen < MOST_AT_ONCE:
+                return total
+
+    async def _groups(self) -> tuple[int, int, int]:
+        """Waiting jobs in groups, how many groups are runnable, and when the oldest head was created."""
+        jobs = standing = cursor = 0
+        oldest = 0
+        while True:
+            position = cursor
+            page = await self.namespace.persist(
+                lambda runtime: count_groups(runtime.call, workflow=self.id, cursor=position),  # noqa: B023 - awaited at once
+                f"counting groups of {self.id!r}",
+            )
+            jobs += page.jobs
+            standing += page.standing
+            if page.oldest_ms and (not oldest or page.oldest_ms < oldest):
+                oldest = page.oldest_ms
+            cursor = page.cursor
+            if not cursor:
+                return jobs, standing, oldest

@@ -1,0 +1,28 @@
+--- @include finalize_cancelled
+--- @include key_of
+--- @include read_spec
+--- @include tell_worker
+--- @include unplace_job
+
+--- Cancel a job (of the life `run`, empty: any) wherever it is. One that runs is marked, and its worker told: it will
+--- end as cancelled whatever its attempt ends in.
+--- Returns 1: it is, or will end as, cancelled | 0: it has ended otherwise | -1: there is no such job.
+local function endJob(base, workflow, id, run, reason, now)
+  local job = keyOf(base, workflow, 'j', id)
+  local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'holds', 'token', 'watchers')
+  local state = record[1]
+  if not state then return -1 end
+  local spec = readSpec(record[2])
+  if run ~= '' and run ~= spec.run then return -1 end
+  if state == 'cancelled' then return 1 end
+  if state == 'completed' or state == 'failed' then return 0 end
+  if state == 'active' then
+    if redis.call('HSETNX', job, 'cancel', reason) == 1 then
+      tellWorker(base, record[5], 'cancel', workflow, id, reason)
+    end
+    return 1
+  end
+  unplaceJob(base, workflow, id, spec, state, record[4])
+  finalizeCancelled(base, workflow, id, spec, reason, now, record[3], record[6])
+  return 1
+end

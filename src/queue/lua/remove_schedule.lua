@@ -1,0 +1,7 @@
+--- Remove a schedule; jobs that it has added stay.
+--- keys: base
+--- args: workflow, schedule
+--- returns: 1 removed | 0 there is none
+--- @include key_of
+redis.call('ZREM', keyOf(KEYS[1], ARGV[1], 'due'), ARGV[2])
+return redis.call('DEL', keyOf(KEYS[1], ARGV[1], 'schedule', ARGV[2]))

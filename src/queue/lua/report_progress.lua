@@ -1,0 +1,14 @@
+--- Say how far a job has come, if the claim is still the token's.
+--- keys: base
+--- args: workflow, id, token, text
+--- returns: 1 said | 0 the claim is lost
+--- @include announce
+--- @include key_of
+--- @include read_spec
+local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
+local job = keyOf(base, workflow, 'j', id)
+local record = redis.call('HMGET', job, 'token', 'spec', 'watchers')
+if record[1] ~= ARGV[3] then return 0 end
+redis.call('HSET', job, 'progress', ARGV[4])
+if record[3] then announce(base, workflow, id, readSpec(record[2]).run, 'progress', ARGV[4], record[3]) end
+return 1

@@ -1,0 +1,131 @@
+"""Schedules: jobs that are added by the clock."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..errors import InvalidArgumentError
+from .cadence import Cadence
+from .duty import Duty
+from .options import new_id, new_nonce
+from .scripts.scheduling import DueSchedule, due_schedules, fire_schedule
+from .spec import Spec
+
+if TYPE_CHECKING:
+    from .calling import Caller
+
+logger: Final = logging.getLogger(__name__)
+FIRED_AT_ONCE: Final = 20
+JOBS_AT_ONCE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule as it stands in Redis.
+
+    Attributes:
+        id: Its id.
+        cadence: Its timing.
+        data: The payload of its jobs.
+        overlap: What happens to a fire while the job of the last one lives: skip, allow, or cancel that job.
+        paused: Whether it is paused.
+        next_fire: When it fires next; None when it is paused or will not fire any more.
+        last_fire: When it last fired.
+        last_job: The id of the job of its last fire.
+        fires: How often it fired.
+        skipped: How many of these fires were skipped because the previous job lived.
+    """
+
+    id: str
+    cadence: Cadence
+    data: str
+    overlap: str
+    paused: bool
+    next_fire: datetime | None
+    last_fire: datetime | None
+    last_job: str | None
+    fires: int
+    skipped: int
+
+
+def read_schedule(schedule_id: str, fields: dict[str, str], due: float | None) -> Schedule:
+    """A schedule from its hash and its score among those that are due."""
+    finite = due is not None and due != float("inf")
+    return Schedule(
+        id=schedule_id,
+        cadence=Cadence.loads(fields["cadence"]),
+        data=fields["data"],
+        overlap=fields["overlap"],
+        paused="paused" in fields,
+        next_fire=_instant(due) if finite and due is not None else None,
+        last_fire=_instant(int(fields["last_fire"])) if "last_fire" in fields else None,
+        last_job=fields.get("last_job"),
+        fires=int(fields.get("fires", 0)),
+        skipped=int(fields.get("skipped", 0)),
+    )
+
+
+def timing_of(cadence: Cadence) -> str:
+    """What must be the same for a schedule to keep the instant it is armed for."""
+    return msgspec.structs.replace(cadence, catch_up="one", catch_up_limit=Cadence().catch_up_limit).dumps()
+
+
+def fire_name(base: str, workflow: str, schedule_id: str) -> str:
+    """What a schedule's jitter is derived from."""
+    return f"{base}:{workflow}:{schedule_id}"
+
+
+class FireSchedules(Duty):
+    """Add the jobs of schedules that are due. Any number of workers may; each fire happens once."""
+
+    jitter = 0.0
+
+    def __init__(self, call: Caller, workflows: Sequence[str], safety: float) -> None:
+        super().__init__()
+        self._call = call
+        self._workflows = list(workflows)
+        self._safety = safety
+
+    async def once(self) -> float:
+        """Fire what is due."""
+        now, again_ms, due = await due_schedules(self._call, limit=FIRED_AT_ONCE, workflows=self._workflows)
+        for schedule in due:
+            try:
+                await self._fire(schedule, now)
+            except (InvalidArgumentError, msgspec.MsgspecError):
+                logger.exception("schedule %r of workflow %r cannot be fired here", schedule.id, schedule.workflow)
+        if due:
+            return 0.0
+        # a timer's instant is rounded down to a millisecond by Redis' clock: never look too early
+        return self._safety if again_ms is None else min(self._safety, (again_ms + 1) / 1000)
+
+    async def _fire(self, schedule: DueSchedule, now: int) -> None:
+        cadence = Cadence.loads(schedule.cadence)
+        name = fire_name(self._call.base, schedule.workflow, schedule.id)
+        fires, armed = cadence.due(schedule.armed, now, name)
+        spec = msgspec.json.decode(schedule.spec, type=Spec)
+        jobs = [
+            (new_id(), msgspec.json.encode(msgspec.structs.replace(spec, run=new_nonce())).decode(), schedule.data)
+            for _ in fires[:JOBS_AT_ONCE]
+        ]
+        await fire_schedule(
+            self._call,
+            workflow=schedule.workflow,
+            schedule=schedule.id,
+            found=schedule.due,
+            armed=armed,
+            due=None if armed is None else cadence.fire_ms(armed, name),
+            fired=fires[-1] if fires else 0,
+            overlap=schedule.overlap,
+            jobs=jobs,
+        )
+
+
+def _instant(ms: float) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,137 @@
+"""What a queue does with schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import LannerError
+from . import keys
+from .cadence import Cadence
+from .schedules import Schedule, fire_name, read_schedule, timing_of
+from .scripts.scheduling import Overlap, pause_schedule, remove_schedule, set_schedule
+from .validation import check_choice, check_free_id
+
+if TYPE_CHECKING:
+    from .job import Job
+    from .queue import Added, Queue
+
+MOST_LISTED: Final = 10_000
+
+
+class Schedules:
+    """The schedules of a queue: ``queue.schedules``."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._namespace = queue.namespace
+
+    async def upsert(
+        self,
+        schedule_id: str,
+        cadence: Cadence,
+        data: str,
+        *,
+        overlap: Overlap = "skip",
+        where: Added,
+        options: Mapping[str, Any],
+    ) -> bool:
+        """Create a schedule, or change it. Unchanged timing keeps the instant it is armed for. Whether it was created.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used; nothing was sent.
+        """
+        check_free_id(schedule_id, "schedule id")
+        check_choice(overlap, "overlap", ("skip", "allow", "cancel"))
+        if where.group is None and overlap != "allow":
+            where = replace(where, group=f"schedule:{schedule_id}"[:256])
+        new, _ = self._queue.prepare(data, where, options)
+        armed = cadence.next_after(await self._now())
+        due = None if armed is None else cadence.fire_ms(armed, self._name(schedule_id))
+        return await self._namespace.persist(
+            lambda runtime: set_schedule(
+                runtime.call,
+                workflow=self._queue.id,
+                schedule=schedule_id,
+                timing=timing_of(cadence),
+                cadence=cadence.dumps(),
+                data=data,
+                spec=new.spec,
+                overlap=overlap,
+                armed=armed,
+                due=due,
+            ),
+            f"setting schedule {schedule_id!r}",
+        )
+
+    async def remove(self, schedule_id: str) -> bool:
+        """Remove a schedule; jobs that it has added stay. Whether there was one."""
+        return await self._namespace.persist(
+            lambda runtime: remove_schedule(runtime.call, workflow=self._queue.id, schedule=schedule_id),
+            f"removing schedule {schedule_id!r}",
+        )
+
+    async def pause(self, schedule_id: str) -> bool:
+        """Fire a schedule no more until ``resume``. Whether there is one."""
+        return await self._set_paused(schedule_id, paused=True, armed=None, due=None)
+
+    async def resume(self, schedule_id: str) -> bool:
+        """Have a paused schedule go on with its next instant; what it missed stays missed. Whether there is one."""
+        schedule = await self.get(schedule_id)
+        if schedule is None:
+            return False
+        armed = schedule.cadence.next_after(await self._now())
+        due = None if armed is None else schedule.cadence.fire_ms(armed, self._name(schedule_id))
+        return await self._set_paused(schedule_id, paused=False, armed=armed, due=due)
+
+    async def trigger(self, schedule_id: str) -> Job:
+        """Add a job of a schedule now; its cadence is unchanged.
+
+        Raises:
+            LannerError: There is no such schedule.
+        """
+        fields = await self._fields(schedule_id)
+        if not fields:
+            raise LannerError(f"there is no schedule {schedule_id!r} of workflow {self._queue.id!r}")
+        return await self._queue.add_like(fields["spec"], fields["data"])
+
+    async def get(self, schedule_id: str) -> Schedule | None:
+        """A schedule, or None."""
+        fields = await self._fields(schedule_id)
+        due: bytes | None = await self._read("ZSCORE", keys.due(self._namespace.base, self._queue.id), schedule_id)
+        return read_schedule(schedule_id, fields, None if due is None else float(due)) if fields else None
+
+    async def list(self) -> list[Schedule]:
+        """All schedules, the one that fires next first."""
+        ids: list[bytes] = await self._read(
+            "ZRANGE", keys.due(self._namespace.base, self._queue.id), 0, MOST_LISTED - 1
+        )
+        found = [await self.get(schedule_id.decode()) for schedule_id in ids]
+        return [schedule for schedule in found if schedule is not None]
+
+    async def _set_paused(self, schedule_id: str, *, paused: bool, armed: int | None, due: int | None) -> bool:
+        return await self._namespace.persist(
+            lambda runtime: pause_schedule(
+                runtime.call, workflow=self._queue.id, schedule=schedule_id, paused=paused, armed=armed, due=due
+            ),
+            f"pausing or resuming schedule {schedule_id!r}",
+        )
+
+    async def _fields(self, schedule_id: str) -> dict[str, str]:
+        flat: list[bytes] = await self._read(
+            "HGETALL", keys.schedule(self._namespace.base, self._queue.id, schedule_id)
+        )
+        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+    async def _read(self, *command: str | int) -> Any:
+        return await self._namespace.persist(lambda runtime: runtime.call.link.call(*command), "reading schedules")
+
+    async def _now(self) -> int:
+        seconds, micros = await self._read("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    def _name(self, schedule_id: str) -> str:
+        return fire_name(self._namespace.base, self._queue.id, schedule_id)
+
+
