@@ -1,0 +1,117 @@
+"""Values to JSON text and back, in the format of the TypeScript library superjson 2.
+
+Plain JSON data is ``{"json": …}``. Anything else is annotated in ``meta``, so that JavaScript reads what both languages
+have (dates, sets, maps, big integers, NaN and infinities, regular expressions, URLs, errors), and Python reads its own
+types as what they were. See ``docs/serialization.md``.
+
+A class is restored only if it is registered, named by a type hint, or already defined in an imported module. Nothing
+is imported or constructed because a text says so.
+"""
+
+from typing import Any, TypeVar, overload
+
+from . import decode as _decode
+from . import encode as _encode
+from .foreign import UNDEFINED, URL, BigInt, Map, RecordedError, Uint8Array, Uint8ClampedArray
+from .registry import register
+from .schema import convert as _convert
+from .schema import named_classes
+
+__all__ = [
+    "UNDEFINED",
+    "URL",
+    "BigInt",
+    "Map",
+    "RecordedError",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "convert",
+    "dumps",
+    "loads",
+    "register",
+]
+
+T = TypeVar("T")
+_NO_HINT: Any = object()
+
+
+def dumps(value: Any, *, hint: Any = _NO_HINT) -> str:
+    """A value as text.
+
+    Args:
+        value: Plain JSON data, Python's other built-in types, exceptions, instances of dataclasses, NamedTuples, enums,
+            Structs, attrs classes, pydantic models and registered classes, and containers of all these.
+        hint: The type that ``loads`` will be given. With it, a class that ``loads`` could not restore (one that is
+            defined inside a function and not named by the type) is refused now instead of then.
+
+    Returns:
+        JSON text, without line breaks.
+
+    Raises:
+        SerializationError: Something in it cannot be written. The text names its place, as in ``$.user.tags[3]``.
+
+    Example:
+        >>> dumps({"tags": {"a"}})
+        '{"json":{"tags":["a"]},"meta":{"values":{"tags":["set"]},"v":1}}'
+    """
+    return _encode.dumps(value, None if hint is _NO_HINT else named_classes(hint))
+
+
+@overload
+def loads(text: str | bytes, type: type[T], *, convert: bool = True) -> T: ...
+@overload
+def loads(text: str | bytes, type: Any = ..., *, convert: bool = True) -> Any: ...
+def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:  # noqa: A002 - what it is
+    """The value of a text.
+
+    Args:
+        text: What ``dumps``, or superjson, wrote.
+        type: The type that the value must have: any that msgspec converts to, a pydantic model, or a generic or union
+            of these. The value is validated, and what was written as plain JSON becomes what the type says.
+        convert: False: ``type`` only names classes that may be restored; the value stays what was written. It is for
+            texts of our own whose types are known to be right.
+
+    Returns:
+        The value.
+
+    Raises:
+        SerializationError: The text is none, names a class that is not known here, or does not fit ``type``. The text
+            of the error names the place, as in ``$.user.tags[3]``.
+        InvalidArgumentError: ``type`` is no type that values can be converted to.
+
+    Example:
+        >>> loads('{"json":{"tags":["a"]},"meta":{"values":{"tags":["set"]},"v":1}}')
+        {'tags': {'a'}}
+        >>> loads('{"json":{"tags":["a"]}}', dict[str, set[str]])
+        {'tags': {'a'}}
+    """
+    typed = convert and type is not Any
+    value = _decode.loads(text, named_classes(type), typed=typed)
+    if not typed:
+        return value
+    return _convert(None if value is UNDEFINED else value, type)
+
+
+@overload
+def convert(value: Any, type: type[T]) -> T: ...
+@overload
+def convert(value: Any, type: Any) -> Any: ...
+def convert(value: Any, type: Any) -> Any:  # noqa: A002 - what it is
+    """A value as an instance of a type: what ``loads`` does with a type, for a value that was not written yet.
+
+    Args:
+        value: The value. What is an instance already stays as it is.
+        type: The type, as for ``loads``.
+
+    Returns:
+        The instance.
+
+    Raises:
+        SerializationError: The value does not fit. The text names the place, as in ``$.user.tags[3]``.
+        InvalidArgumentError: ``type`` is no type that values can be converted to.
+
+    Example:
+        >>> convert(["a", "b"], set[str]) == {"a", "b"}
+        True
+    """
+    return _convert(value, type)
