@@ -17,16 +17,20 @@ from .errors import (
     JobNotFoundError,
     LannerError,
     NonRetryableError,
+    RateLimited,
     RedisUnavailableError,
     ResultExpiredError,
     RetryAfter,
+    ScheduleNotFoundError,
     SerializationError,
     ServerVersionError,
     StepError,
     StepFailedError,
     WaitTimeoutError,
 )
+from .queue.limits import RateLimit
 from .queue.options import Backoff, KeepFailed
+from .queue.queue import Dedup
 from .workflow.context import Context, SyncContext
 from .workflow.job import Job
 from .workflow.namespace import WorkflowNamespace
@@ -38,6 +42,7 @@ __all__ = [
     "ClosedError",
     "Context",
     "DataModelError",
+    "Dedup",
     "EmbeddedServerError",
     "EventTimeoutError",
     "InvalidArgumentError",
@@ -50,9 +55,12 @@ __all__ = [
     "KeepFailed",
     "LannerError",
     "NonRetryableError",
+    "RateLimit",
+    "RateLimited",
     "RedisUnavailableError",
     "ResultExpiredError",
     "RetryAfter",
+    "ScheduleNotFoundError",
     "SerializationError",
     "ServerVersionError",
     "StepError",

@@ -18,9 +18,11 @@ __all__ = [
     "JobNotFoundError",
     "LannerError",
     "NonRetryableError",
+    "RateLimited",
     "RedisUnavailableError",
     "ResultExpiredError",
     "RetryAfter",
+    "ScheduleNotFoundError",
     "SerializationError",
     "ServerVersionError",
     "StepError",
@@ -135,6 +137,10 @@ class JobNotFoundError(JobError):
     """There is no job of this id."""
 
 
+class ScheduleNotFoundError(LannerError):
+    """There is no schedule of this id."""
+
+
 class JobAlreadyExistsError(JobError):
     """A job of this id exists and may not be replaced."""
 
@@ -199,3 +205,19 @@ class RetryAfter(LannerError):  # noqa: N818
     def __init__(self, delay: timedelta | float, message: str = "") -> None:
         super().__init__(message or f"try again in {delay}")
         self.delay = delay
+
+
+# named after what the raiser has run into, as one reads it at the raise
+class RateLimited(LannerError):  # noqa: N818
+    """Raise it in a run or a step that was told to slow down: the job goes back to its place, and no attempt is used.
+
+    Attributes:
+        delay: ``timedelta`` or seconds until it makes sense to try again.
+        limiter: The name of one of the workflow's rate limiters, which is paused for everybody until then. None: only
+            this job is put off.
+    """
+
+    def __init__(self, delay: timedelta | float, *, limiter: str | None = None, message: str = "") -> None:
+        super().__init__(message or f"rate limited, try again in {delay}")
+        self.delay = delay
+        self.limiter = limiter

@@ -3,9 +3,13 @@
 from .claim import Claim, EndReason
 from .job import Job, Record
 from .namespace import Namespace
+from .limits import RateLimit
+from .listing import Counts
 from .options import Backoff, Duration, JobOptions, KeepFailed
-from .outcome import Cancelled, Completed, Failed, Failure, Outcome, Released, Retry, Suspended
-from .queue import Queue
+from .outcome import Cancelled, Completed, Failed, Failure, Limited, Outcome, Released, Retry, Suspended
+from .presence import WorkerInfo
+from .queue import Dedup, Queue
+from .schedules import Schedule
 from .worker import Handler, Worker
 
 __all__ = [
@@ -13,6 +17,8 @@ __all__ = [
     "Cancelled",
     "Claim",
     "Completed",
+    "Counts",
+    "Dedup",
     "Duration",
     "EndReason",
     "Failed",
@@ -21,12 +27,16 @@ __all__ = [
     "Job",
     "JobOptions",
     "KeepFailed",
+    "Limited",
     "Namespace",
     "Outcome",
     "Queue",
+    "RateLimit",
     "Record",
     "Released",
     "Retry",
+    "Schedule",
     "Suspended",
     "Worker",
+    "WorkerInfo",
 ]

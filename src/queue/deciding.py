@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import cast
 
-from ..errors import InvalidArgumentError, NonRetryableError, RetryAfter
+from ..errors import InvalidArgumentError, NonRetryableError, RateLimited, RetryAfter
 from .backoff import Rng, backoff_delay_ms
-from .outcome import Failed, Failure, Retry
+from .outcome import Failed, Failure, Limited, Retry
 from .spec import Spec
-from .validation import duration_ms
+from .validation import check_id, duration_ms
 
 
 def decide(
@@ -19,11 +19,11 @@ def decide(
     *,
     non_retryable: tuple[type[BaseException], ...] = (),
     rng: Rng = random,
-) -> Retry | Failed:
+) -> Retry | Failed | Limited:
     """Decide whether a job is attempted again after ``error`` has left its run.
 
     An error for good, or no attempt left: failed. ``RetryAfter``: again after its delay. Anything else, whatever
-    it is, again after a backoff. A group of errors is for good when one of them is.
+    it is, again after a backoff. ``RateLimited`` is no failure: back in its place, and its limiter is paused. A group of errors is for good when one of them is.
 
     Args:
         error: What left the run.
@@ -32,6 +32,9 @@ def decide(
         non_retryable: Types that are for good, as ``NonRetryableError`` is.
         rng: Where the backoff's jitter comes from.
     """
+    limited = _limited(error)
+    if limited is not None:
+        return limited
     failure = Failure.of(error)
     if is_final(error, non_retryable) or failures + 1 >= spec.max_attempts:
         return Failed(failure)
@@ -42,6 +45,18 @@ def decide(
 def is_final(error: BaseException, non_retryable: tuple[type[BaseException], ...] = ()) -> bool:
     """Whether no further attempt can help: only what was raised counts, not what caused it."""
     return any(isinstance(each, (NonRetryableError, *non_retryable)) for each in _raised(error))
+
+
+def _limited(error: BaseException) -> Limited | None:
+    """What a run that was told to slow down ends in: the longest pause it was told of."""
+    found: list[Limited] = []
+    for each in _raised(error):
+        if isinstance(each, RateLimited):
+            # a mistake in it leaves an error like any other
+            with suppress(InvalidArgumentError):
+                limiter = "" if each.limiter is None else check_id(each.limiter, "limiter")
+                found.append(Limited(duration_ms(each.delay, "delay"), limiter))
+    return max(found, key=lambda limited: limited.delay_ms, default=None)
 
 
 def _asked_delay_ms(error: BaseException) -> int | None:

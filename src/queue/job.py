@@ -28,7 +28,7 @@ from .validation import check_free_id, duration_ms
 if TYPE_CHECKING:
     from .queue import Queue
     from .runtime import Runtime
-    from .waiting import End
+    from .waiting import End, Happening, Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Record:
         attempt: The attempt it is in, from 1.
         stalls: How often in a row its worker was lost without progress.
         failure: The last failure, also while it waits for the next attempt.
+        progress: What its run last said of how far it is.
         result: Of a completed job.
         reason: Of a cancelled job.
         created: When it was added.
@@ -57,6 +58,7 @@ class Record:
     attempt: int
     stalls: int
     failure: Failure | None
+    progress: str | None
     result: str | None
     reason: str | None
     created: datetime
@@ -143,6 +145,40 @@ class Job:
             )
         raise JobNotFoundError(f"there is no {what}", workflow=self.queue.id, job_id=self.id)
 
+    async def watch(self) -> AsyncGenerator[Happening]:
+        """Everything that happens to the job, as it happens: started, progress, retrying, suspended, and its end.
+
+        Of a job that has ended it gives the end. Leaving the loop ends the watch.
+
+        Raises:
+            JobNotFoundError: No job has the id.
+            ResultExpiredError: The job's record is gone.
+
+        Example:
+            >>> async for happening in job.watch():
+            ...     print(happening.kind, happening.text)
+        """
+        runtime = await self.queue.namespace.runtime()
+        with runtime.waiters.watch(self.queue.id, self.id, self.run) as watch:
+            await watch.look()
+            async for happening in self.happenings_of(watch):
+                yield happening
+
+    async def happenings_of(self, watch: Watch) -> AsyncGenerator[Happening]:
+        """What an open watch hears, to the end of the job; one that is gone raises."""
+        async for happening in watch.happenings():
+            if happening.kind in ("missing", "replaced"):
+                self._raise_gone(happening.kind)
+            yield happening
+
+    async def log(self) -> list[str]:
+        """The lines that its runs have written, the latest thousand."""
+        lines: list[bytes] = await self.queue.namespace.persist(
+            lambda runtime: runtime.call.link.call("LRANGE", keys.log(runtime.call.base, self.queue.id, self.id), 0, -1),
+            f"reading the log of job {self.id!r}",
+        )
+        return [line.decode() for line in lines]
+
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the job wherever it is. Whether it is, or will end, cancelled."""
         answer = await self.queue.namespace.persist(
@@ -191,6 +227,7 @@ class Job:
             attempt=int(fields.get("failures", 0)) + 1,
             stalls=int(fields.get("stalls", 0)),
             failure=Failure.loads(fields["failure"]) if "failure" in fields else None,
+            progress=fields.get("progress"),
             result=fields.get("result"),
             reason=fields.get("reason"),
             created=_instant(spec.created),

@@ -79,8 +79,18 @@ class Suspended(msgspec.Struct, frozen=True):
     events: tuple[str, ...] = ()
 
 
+class Limited(msgspec.Struct, frozen=True):
+    """The run was told to slow down: the job returns to its place, no attempt is used.
+
+    For ``delay_ms`` the limiter is paused for everybody, or (without one) this job is put off.
+    """
+
+    delay_ms: int
+    limiter: str = ""
+
+
 class Released(msgspec.Struct, frozen=True):
     """The claim is handed back (a shutdown): the job returns to its place, no attempt is used."""
 
 
-Outcome = Completed | Retry | Failed | Cancelled | Suspended | Released
+Outcome = Completed | Retry | Failed | Cancelled | Suspended | Limited | Released

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -22,6 +22,7 @@ from .validation import check_cap, check_choice, check_free_id, check_id, check_
 
 if TYPE_CHECKING:
     from .namespace import Namespace
+    from .waiting import Happening
     from .worker import Handler, Worker
 
 MOST_AT_ONCE: Final = 200
@@ -200,6 +201,18 @@ class Queue(Listing):
                 self.added(new, run, standing, "raise")
                 end = await waiter.future
         return job.result_of(end)
+
+    async def add_and_watch(self, data: str, where: Added, options: Mapping[str, Any]) -> AsyncGenerator[Happening]:
+        """Add a job and watch it from its first moment: see ``Job.watch``."""
+        new, run = self.prepare(data, where, options)
+        runtime = await self.namespace.runtime()
+        job = Job(self, new.id, run)
+        with runtime.waiters.watch(self.id, new.id, run) as watch:
+            process = await runtime.waiters.ready()
+            standing = await runtime.adder.submit(replace(new, waiter=f"watchers {process}"))
+            self.added(new, run, standing, "raise")
+            async for happening in job.happenings_of(watch):
+                yield happening
 
     def added(self, new: NewJob, run: str, standing: Standing | None, if_exists: str) -> Job:
         """The handle of a job that was sent.

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from .calling import Caller, Pauses
 from .claim import Claim
 from .grouping import Grouper
 from .link import NotSentError, UnansweredError
-from .scripts.recording import Checkpoint, record_steps, take_event
+from .scripts.recording import Checkpoint, append_log, record_steps, report_progress, take_event
 
 T = TypeVar("T")
+LOG_LINES: Final = 1000
+LONGEST_LINE: Final = 4000
 
 
 class Recorder:
@@ -38,6 +40,27 @@ class Recorder:
                 path=path,
                 before=before,
                 otherwise=otherwise,
+            )
+        )
+
+    async def progress(self, claim: Claim, text: str) -> bool:
+        """Say how far a job has come. False: the claim is lost."""
+        return await _persist(
+            lambda: report_progress(
+                self._call, workflow=claim.workflow, id=claim.id, token=claim.token, text=text
+            )
+        )
+
+    async def log(self, claim: Claim, line: str) -> bool:
+        """Write a line to a job's log. False: the claim is lost."""
+        return await _persist(
+            lambda: append_log(
+                self._call,
+                workflow=claim.workflow,
+                id=claim.id,
+                token=claim.token,
+                line=line[:LONGEST_LINE],
+                most=LOG_LINES,
             )
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import LannerError
+from ..errors import ScheduleNotFoundError
 from . import keys
 from .cadence import Cadence
 from .schedules import Schedule, fire_name, read_schedule, timing_of
@@ -89,11 +89,11 @@ class Schedules:
         """Add a job of a schedule now; its cadence is unchanged.
 
         Raises:
-            LannerError: There is no such schedule.
+            ScheduleNotFoundError: There is no such schedule.
         """
         fields = await self._fields(schedule_id)
         if not fields:
-            raise LannerError(f"there is no schedule {schedule_id!r} of workflow {self._queue.id!r}")
+            raise ScheduleNotFoundError(f"there is no schedule {schedule_id!r} of workflow {self._queue.id!r}")
         return await self._queue.add_like(fields["spec"], fields["data"])
 
     async def get(self, schedule_id: str) -> Schedule | None:

@@ -1,8 +1,10 @@
 """Waiting for jobs to end: pushed to one channel of this process, never polled."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,11 +12,12 @@ from . import keys
 from .calling import Caller, Pauses
 from .connection import Connector
 from .link import NotSentError, UnansweredError
-from .scripts.ending import unwait_job, wait_job
+from .scripts.ending import Role, unwait_job, wait_job, watch_job
 from .subscription import Subscription
 
 logger: Final = logging.getLogger(__name__)
 
+WATCHED: Final = "watch:"
 ENDED: Final = frozenset({"completed", "failed", "cancelled", "missing", "replaced", "removed"})
 
 
@@ -30,16 +33,32 @@ class End:
 @dataclass(slots=True, eq=False)
 class _Waiter:
     run: str
-    future: "asyncio.Future[End]"
+    future: asyncio.Future[End]
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that happened to a watched job.
+
+    Attributes:
+        kind: started, progress, retrying, suspended, completed, failed, cancelled, or removed.
+        text: With started how many attempts have failed before, with progress its value, with retrying and failed the
+            failure, with suspended the instant (ms since the epoch, empty: none), with completed the result, with
+            cancelled the reason.
+    """
+
+    kind: str
+    text: str
 
 
 class Waiters:
-    """The jobs this process waits for. One connection, however many they are."""
+    """The jobs this process waits for or watches. One connection, however many they are."""
 
     def __init__(self, call: Caller, connector: Connector, process: str) -> None:
         self._call = call
         self._process = process
         self._waiting: dict[tuple[str, str], list[_Waiter]] = {}
+        self._watching: dict[tuple[str, str], list[Watch]] = {}
         self._subscription = Subscription(
             connector.connection, keys.waiting_channel(call.base, process), self._heard, self._look_again
         )
@@ -58,9 +77,37 @@ class Waiters:
             await self._look(workflow, job_id, waiter)
             return await waiter.future
 
-    def expect(self, workflow: str, job_id: str, run: str) -> "Expectation":
+    def expect(self, workflow: str, job_id: str, run: str) -> Expectation:
         """Be told of an end from now on; a context manager that gives the waiter."""
         return Expectation(self, (workflow, job_id), run)
+
+    def watch(self, workflow: str, job_id: str, run: str) -> Watch:
+        """Hear of everything that happens to a job; a context manager."""
+        return Watch(self, workflow, job_id, run)
+
+    def enter_watch(self, key: tuple[str, str], watch: Watch) -> None:
+        """Have a watch told of what happens."""
+        self._watching.setdefault(key, []).append(watch)
+
+    def leave_watch(self, key: tuple[str, str], watch: Watch) -> None:
+        """A watch hears no more; the last of a job takes the process off its record."""
+        watches = self._watching.get(key, [])
+        if watch in watches:
+            watches.remove(watch)
+        if not watches and self._watching.pop(key, None) is not None:
+            self._unregister(key, "watchers")
+
+    async def look_to_watch(self, workflow: str, job_id: str, run: str) -> End:
+        """Register this process as one that watches; where the job stands (a state that has not ended: progress)."""
+        await self.ready()
+        pauses = Pauses()
+        while True:
+            try:
+                look = await watch_job(self._call, workflow=workflow, id=job_id, run=run, process=self._process)
+            except (NotSentError, UnansweredError):
+                await asyncio.sleep(pauses.next())
+                continue
+            return End(look.state, look.run, look.text if look.state in ENDED else look.progress)
 
     async def aclose(self) -> None:
         """Close the subscription; every wait fails at once."""
@@ -69,6 +116,10 @@ class Waiters:
             for waiter in waiters:
                 waiter.future.cancel()
         self._waiting.clear()
+        for watches in self._watching.values():
+            for watch in watches:
+                watch.close()
+        self._watching.clear()
         for task in self._background:
             task.cancel()
         await self._subscription.aclose()
@@ -84,7 +135,10 @@ class Waiters:
             waiters.remove(waiter)
         given_up = waiter.future.cancelled() or not waiter.future.done()
         if not waiters and self._waiting.pop(key, None) is not None and given_up:
-            self._in_background(unwait_job(self._call, workflow=key[0], id=key[1], process=self._process))
+            self._unregister(key, "waiters")
+
+    def _unregister(self, key: tuple[str, str], role: Role) -> None:
+        self._in_background(unwait_job(self._call, workflow=key[0], id=key[1], role=role, process=self._process))
 
     def _in_background(self, what: Coroutine[object, object, None]) -> None:
         async def quietly() -> None:
@@ -114,6 +168,10 @@ class Waiters:
 
     def _heard(self, message: bytes) -> None:
         state, workflow, job_id, run, text = message.decode().split("\n", 4)
+        if state.startswith(WATCHED):
+            for watch in self._watching.get((workflow, job_id), ()):
+                watch.heard(run, Happening(state.removeprefix(WATCHED), text))
+            return
         for waiter in self._waiting.get((workflow, job_id), ()):
             if waiter.future.done() or waiter.run not in ("", run):
                 continue
@@ -127,6 +185,9 @@ class Waiters:
         for (workflow, job_id), waiters in self._waiting.items():
             for waiter in waiters:
                 self._in_background(self._look(workflow, job_id, waiter))
+        for watches in self._watching.values():
+            for watch in watches:
+                self._in_background(watch.look())
 
 
 class Expectation:
@@ -143,3 +204,49 @@ class Expectation:
 
     def __exit__(self, *_: object) -> None:
         self._waiters.leave(self._key, self._waiter)
+
+
+class Watch:
+    """Everything that happens to a job while this context is open, in order; it ends with the job."""
+
+    def __init__(self, waiters: Waiters, workflow: str, job_id: str, run: str) -> None:
+        self._waiters = waiters
+        self._key = (workflow, job_id)
+        self._run = run
+        self._happenings: asyncio.Queue[Happening | None] = asyncio.Queue()
+        self._ended = False
+
+    def __enter__(self) -> Watch:
+        self._waiters.enter_watch(self._key, self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiters.leave_watch(self._key, self)
+
+    def heard(self, run: str, happening: Happening) -> None:
+        """Something was pushed."""
+        if self._run in ("", run) and not self._ended:
+            self._ended = happening.kind in ENDED
+            self._happenings.put_nowait(happening)
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._happenings.put_nowait(None)
+
+    async def look(self) -> None:
+        """See where the job stands, at the beginning or after a gap; an end that was missed is heard of here."""
+        standing = await self._waiters.look_to_watch(*self._key, self._run)
+        if standing.state in ENDED:
+            self.heard(self._run or standing.run, Happening(standing.state, standing.text))
+        elif standing.text:
+            self.heard(standing.run, Happening("progress", standing.text))
+
+    async def happenings(self) -> AsyncGenerator[Happening]:
+        """What happens, until the job has ended, or the namespace is closed (which ends it without an end)."""
+        while True:
+            happening = await self._happenings.get()
+            if happening is None:
+                return
+            yield happening
+            if happening.kind in ENDED:
+                return

@@ -4,9 +4,12 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from ..queue.job import Job as QueueJob
     from ..queue.job import Record
     from ..queue.options import Duration
+    from ..queue.waiting import Happening
     from .workflow import Workflow
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
@@ -46,6 +49,26 @@ class Job(Generic[OutputT_co]):
             SerializationError: Its output is not of the workflow's type.
         """
         return self._workflow.read_output(await self._job.wait(timeout))
+
+    async def watch(self) -> AsyncGenerator[Happening]:
+        """Everything that happens to the job, as it happens: started, progress, retrying, suspended, and its end.
+
+        Of a job that has ended it gives the end. Leaving the loop ends the watch.
+
+        Raises:
+            JobNotFoundError: No job has the id.
+            ResultExpiredError: The job's record is gone.
+
+        Example:
+            >>> async for happening in job.watch():
+            ...     print(happening.kind, happening.text)
+        """
+        async for happening in self._job.watch():
+            yield happening
+
+    async def log(self) -> list[str]:
+        """The lines that its runs have written with ``ctx.log``, the latest thousand."""
+        return await self._job.log()
 
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the job wherever it is. Whether it is, or will end, cancelled: False when it had ended otherwise."""

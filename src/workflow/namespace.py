@@ -7,6 +7,7 @@ from ..errors import InvalidArgumentError
 from ..queue.limits import RateLimit
 from ..queue.namespace import DEFAULT_PREFIX, Namespace
 from ..queue.options import Duration, JobOptions
+from ..queue.presence import WorkerInfo
 from .context import Context, SyncContext
 from .worker import Worker, WorkerSettings
 from .workflow import GroupOf, RunFunction, Workflow
@@ -179,6 +180,14 @@ class WorkflowNamespace:
     async def set_limits(self, *, concurrency: int | None) -> None:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
         await self.queues.set_limits(concurrency=concurrency)
+
+    async def limits(self) -> dict[str, str]:
+        """What limits are stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+        return await self.queues.limits()
+
+    async def workers(self) -> list[WorkerInfo]:
+        """The workers that live, then the last 50 that have gone (``departed``: stopped or lost)."""
+        return await self.queues.workers()
 
     async def pause(self) -> None:
         """Start nothing of the namespace from now on; what runs goes on."""

@@ -10,7 +10,7 @@ from ..errors import SerializationError
 from ..queue.backoff import Rng
 from ..queue.claim import EndReason
 from ..queue.deciding import decide
-from ..queue.outcome import Cancelled, Completed, Failed, Outcome, Released, Retry, Suspended
+from ..queue.outcome import Cancelled, Completed, Failed, Limited, Outcome, Released, Retry, Suspended
 from ..queue.spec import Spec
 from .calls import TURNS
 from .context import Context, SyncContext
@@ -243,7 +243,7 @@ class Run:
         steps = ", ".join(sorted(repr(call.path) for call in self._calls.open))
         return text + (f"; steps that were not over: {steps}" if steps else "")
 
-    def _decide(self, error: BaseException) -> Retry | Failed:
+    def _decide(self, error: BaseException) -> Retry | Failed | Limited:
         return decide(error, self._spec, self._failures, non_retryable=self._non_retryable, rng=self._rng)
 
     def _end(self, outcome: Outcome, why: str) -> None:

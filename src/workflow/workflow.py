@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict, TypeVar, Unpack, get_args, get_type_hints
+from zoneinfo import ZoneInfo
 
 from ..errors import InvalidArgumentError, SerializationError
+from ..queue.cadence import CatchUp, cadence
+from ..queue.listing import Counts, State
 from ..queue.options import Duration, JobOptions
-from ..queue.queue import Added
+from ..queue.queue import Added, Dedup
+from ..queue.schedules import Schedule
+from ..queue.scripts.scheduling import Overlap
 from ..queue.validation import check_choice
 from . import serializer
 from .context import Context, SyncContext
@@ -16,6 +21,7 @@ from .values import Serializer, result_hint
 from .worker import Worker, WorkerSettings
 
 if TYPE_CHECKING:
+    from ..queue.waiting import Happening
     from .namespace import WorkflowNamespace
 
 InputT = TypeVar("InputT")
@@ -23,6 +29,12 @@ OutputT = TypeVar("OutputT")
 
 RunFunction = Callable[[Context[InputT]], Awaitable[OutputT]] | Callable[[SyncContext[InputT]], OutputT]
 GroupOf = Callable[[InputT], "str | None | Awaitable[str | None]"]
+
+
+class ScheduleOptions(JobOptions, total=False):
+    """What the jobs of a schedule may be given: a ``JobOptions``, and their ``group`` (default: the schedule's own)."""
+
+    group: str | None
 
 
 class RunOptions(JobOptions, total=False):
@@ -34,12 +46,17 @@ class RunOptions(JobOptions, total=False):
         group: Its group, above what the workflow's ``get_group_id`` says.
         unique: ``"retained"``: the id of a completed or cancelled job collides until its record is gone.
         if_exists: ``"return"`` gives the job that has the id, instead of raising.
+        throttle: The first job of a window stands for all with its key that come within it; freed by the window's end.
+        debounce: Jobs with its key come together in one, which runs when none has come for the window, with the input
+            of the last; freed when it becomes runnable.
     """
 
     id: str
     group: str | None
     unique: Literal["live", "retained"]
     if_exists: Literal["raise", "return"]
+    throttle: Dedup | None
+    debounce: Dedup | None
 
 
 class Workflow(Generic[InputT, OutputT]):
@@ -142,6 +159,100 @@ class Workflow(Generic[InputT, OutputT]):
         where, rest = await self._where(input, options)
         return self.read_output(await self.queue.execute(self._text_of(input), where, rest, timeout=timeout))
 
+    async def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> AsyncGenerator[Happening]:  # noqa: A002
+        """Run, and watch the job from its first moment: see ``Job.watch``.
+
+        Example:
+            >>> async for happening in signup.run_and_watch(Signup("ada@example.org")):
+            ...     print(happening.kind)
+        """
+        where, rest = await self._where(input, options)
+        async for happening in self.queue.add_and_watch(self._text_of(input), where, rest):
+            yield happening
+
+    async def upsert_schedule(
+        self,
+        schedule_id: str,
+        pattern: str | None,
+        input: InputT,  # noqa: A002
+        /,
+        *,
+        every: Duration | None = None,
+        tz: str | ZoneInfo = "UTC",
+        start: datetime | None = None,
+        end: datetime | None = None,
+        jitter: Duration | None = None,
+        catch_up: CatchUp = "one",
+        catch_up_limit: int | None = None,
+        overlap: Overlap = "skip",
+        **options: Unpack[ScheduleOptions],
+    ) -> bool:
+        """Have the workflow run by the clock. Idempotent by id; unchanged timing keeps the instant it is armed for.
+
+        Args:
+            schedule_id: The schedule's id, 1 to 256 characters.
+            pattern: A cron pattern of 5 fields, 6 with the seconds first, or ``@daily`` and the like; None with ``every``.
+            input: The input of its jobs.
+            every: The time from one fire to the next, on the grid of the wall clock: ``timedelta`` or seconds.
+            tz: The zone of the pattern.
+            start: Not before this instant.
+            end: Not after this instant.
+            jitter: Each fire is put off by less than this, so that a fleet's schedules do not fire at once.
+            catch_up: What becomes of fires that nobody was there for: ``"one"`` runs once, ``"skip"`` not at all,
+                ``"all"`` each, up to ``catch_up_limit``.
+            catch_up_limit: The most that ``"all"`` runs.
+            overlap: What becomes of a fire while the job of the previous one lives: ``"skip"`` it, ``"allow"`` both, or
+                ``"cancel"`` the previous one.
+            **options: Of its jobs; see ``JobOptions``, and ``group``.
+
+        Returns:
+            Whether it was created.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used, the pattern never fires; nothing was sent.
+
+        Example:
+            >>> await report.upsert_schedule("nightly", "0 3 * * *", Report("all"), tz="Europe/Berlin")
+        """
+        timing = cadence(
+            pattern,
+            every=every,
+            tz=tz,
+            start=start,
+            end=end,
+            jitter=jitter,
+            catch_up=catch_up,
+            catch_up_limit=catch_up_limit,
+        )
+        where, rest = await self._where(input, options)
+        return await self.queue.schedules.upsert(
+            schedule_id, timing, self._text_of(input), overlap=overlap, where=where, options=rest
+        )
+
+    async def remove_schedule(self, schedule_id: str) -> bool:
+        """Remove a schedule; jobs that it has added stay. Whether there was one."""
+        return await self.queue.schedules.remove(schedule_id)
+
+    async def get_schedules(self) -> list[Schedule]:
+        """The workflow's schedules, the one that fires next first."""
+        return await self.queue.schedules.list()
+
+    async def pause_schedule(self, schedule_id: str) -> bool:
+        """Fire a schedule no more until ``resume_schedule``. Whether there is one."""
+        return await self.queue.schedules.pause(schedule_id)
+
+    async def resume_schedule(self, schedule_id: str) -> bool:
+        """Have a paused schedule go on with its next instant. Whether there is one."""
+        return await self.queue.schedules.resume(schedule_id)
+
+    async def trigger_schedule(self, schedule_id: str) -> Job[OutputT]:
+        """Have a schedule's job run now; its cadence is unchanged.
+
+        Raises:
+            ScheduleNotFoundError: There is no such schedule.
+        """
+        return Job(self, await self.queue.schedules.trigger(schedule_id))
+
     def get_job(self, job_id: str) -> Job[OutputT]:
         """The handle of a job by its id, from any process."""
         return Job(self, self.queue.job(job_id))
@@ -174,6 +285,31 @@ class Workflow(Generic[InputT, OutputT]):
     async def resume(self) -> None:
         """Start jobs again after ``pause``."""
         await self.queue.resume()
+
+    async def limits(self) -> dict[str, str]:
+        """What limits are stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+        return await self.queue.limits()
+
+    async def counts(self) -> Counts:
+        """How many of its jobs are in each state."""
+        return await self.queue.counts()
+
+    async def list_jobs(self, state: State, *, skip: int = 0, limit: int = 100) -> list[Job[OutputT]]:
+        """A page of its jobs in a state: waiting, delayed, parked, active, completed, failed, or cancelled."""
+        ids = await self.queue.list_jobs(state, skip=skip, limit=limit)
+        return [self.get_job(job_id) for job_id in ids]
+
+    async def oldest_waiting(self) -> float | None:
+        """Seconds since the oldest of its waiting jobs was added; None when none waits."""
+        return await self.queue.oldest_waiting()
+
+    async def retry_all(self) -> int:
+        """Have every job that failed for good go on from its checkpoints. How many."""
+        return await self.queue.retry_all()
+
+    async def remove_all(self, state: State, *, older_than: Duration | None = None) -> int:
+        """Remove its jobs in a state; of completed, failed and cancelled ones those that ended so long ago. How many."""
+        return await self.queue.remove_all(state, older_than=older_than)
 
     async def retry(self, job_id: str) -> bool:
         """Have a job that failed for good go on from its checkpoints. Whether it was failed."""
@@ -229,7 +365,12 @@ class Workflow(Generic[InputT, OutputT]):
         return text
 
     async def _where(
-        self, value: InputT, options: RunOptions, *, run_in: Duration | None = None, run_at: datetime | None = None
+        self,
+        value: InputT,
+        options: RunOptions | ScheduleOptions,
+        *,
+        run_in: Duration | None = None,
+        run_at: datetime | None = None,
     ) -> tuple[Added, dict[str, Any]]:
         rest: dict[str, Any] = dict(options)
         group = rest.pop("group", None)
@@ -237,7 +378,13 @@ class Workflow(Generic[InputT, OutputT]):
             found = self._group_of(value)
             group = await found if inspect.isawaitable(found) else found
         where = Added(
-            id=rest.pop("id", None), group=group, run_in=run_in, run_at=run_at, unique=rest.pop("unique", "live")
+            id=rest.pop("id", None),
+            group=group,
+            run_in=run_in,
+            run_at=run_at,
+            unique=rest.pop("unique", "live"),
+            throttle=rest.pop("throttle", None),
+            debounce=rest.pop("debounce", None),
         )
         return where, rest
 

@@ -7,7 +7,7 @@ import msgspec
 from ..calling import Caller
 from ..claim import Claim
 from ..link import Argument
-from ..outcome import Cancelled, Completed, Failed, Outcome, Retry, Suspended
+from ..outcome import Cancelled, Completed, Failed, Limited, Outcome, Retry, Suspended
 from ..spec import Spec
 
 _SPEC = msgspec.json.Decoder(Spec)
@@ -78,6 +78,8 @@ def _pack(outcome: Outcome) -> tuple[str, str, Argument]:
             return "cancelled", reason, ""
         case Suspended(until_ms, events):
             return "suspended", "\n".join(events), "" if until_ms is None else until_ms
+        case Limited(delay_ms, limiter):
+            return "limited", limiter, delay_ms
         case _:
             return "released", "", ""
 
