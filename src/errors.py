@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 __all__ = [
+    "ClosedError",
     "DataModelError",
     "EmbeddedServerError",
     "EventTimeoutError",
@@ -28,7 +29,6 @@ __all__ = [
     "StepError",
     "StepFailedError",
     "WaitTimeoutError",
-    "ClosedError",
 ]
 
 
@@ -102,7 +102,7 @@ class JobFailedError(JobError):
     """
 
     # `type` is the name the field uses for an exception's class name
-    def __init__(self, *, workflow: str, job_id: str, type: str, message: str, traceback: str = "") -> None:  # noqa: A002
+    def __init__(self, *, workflow: str, job_id: str, type: str, message: str, traceback: str = "") -> None:
         text = f"job {job_id!r} of workflow {workflow!r} failed: {type}: {message}"
         if traceback:
             text += f"\n\nwhere it ran:\n{traceback.rstrip()}"
@@ -183,7 +183,7 @@ class StepFailedError(NonRetryableError):
         traceback: The traceback where it was raised, as text.
     """
 
-    def __init__(self, *, step: str, type: str, message: str, traceback: str = "") -> None:  # noqa: A002
+    def __init__(self, *, step: str, type: str, message: str, traceback: str = "") -> None:
         super().__init__(f"step {step!r} has failed for good: {type}: {message}")
         self.step = step
         self.type = type

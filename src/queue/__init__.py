@@ -2,9 +2,9 @@
 
 from .claim import Claim, EndReason
 from .job import Job, Record
-from .namespace import Namespace
 from .limits import RateLimit
 from .listing import Counts
+from .namespace import Namespace
 from .options import Backoff, Duration, JobOptions, KeepFailed
 from .outcome import Cancelled, Completed, Failed, Failure, Limited, Outcome, Released, Retry, Suspended
 from .presence import WorkerInfo

@@ -56,8 +56,6 @@ class Caller:
             raise ScriptError(script.locate(str(error))) from error
 
 
-
-
 class Pauses:
     """Growing pauses with jitter, so that a fleet does not come back in step."""
 
@@ -72,7 +70,11 @@ class Pauses:
 
 
 async def persist(
-    call: Callable[[], Awaitable[T]], *, timeout: float, repeatable: bool, what: Callable[[], str]
+    call: Callable[[], Awaitable[T]],
+    *,
+    timeout: float,  # noqa: ASYNC109 - the total of many attempts
+    repeatable: bool,
+    what: Callable[[], str],
 ) -> T:
     """Make a call, again where that is safe, for at most ``timeout`` seconds.
 

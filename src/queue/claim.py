@@ -32,12 +32,36 @@ class Claim:
         threads: Tells how many threads of the run are going: a job is never handed back while there are any.
     """
 
-    __slots__ = ("_claimed_at", "_on_end", "_on_event", "_redis_ms", "data", "detail", "ended", "ending",
-                 "failures", "id", "spec", "steps", "threads", "token", "workflow")
+    __slots__ = (
+        "_claimed_at",
+        "_on_end",
+        "_on_event",
+        "_redis_ms",
+        "data",
+        "detail",
+        "ended",
+        "ending",
+        "failures",
+        "id",
+        "spec",
+        "steps",
+        "threads",
+        "token",
+        "workflow",
+    )
 
     def __init__(
-        self, *, workflow: str, id: str, token: str, data: str, spec: Spec, failures: int,  # noqa: A002 - its name everywhere
-        steps: Mapping[str, str], redis_ms: int, claimed_at: float,
+        self,
+        *,
+        workflow: str,
+        id: str,
+        token: str,
+        data: str,
+        spec: Spec,
+        failures: int,
+        steps: Mapping[str, str],
+        redis_ms: int,
+        claimed_at: float,
     ) -> None:
         self.workflow = workflow
         self.id = id

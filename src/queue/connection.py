@@ -26,7 +26,7 @@ _SCHEMES: Final = ("redis://", "rediss://", "unix://")
 class Connector:
     """Makes connections to one Redis, each with the same settings and without client retries."""
 
-    def __init__(self, where: "str | redis.asyncio.Redis | None") -> None:
+    def __init__(self, where: str | redis.asyncio.Redis | None) -> None:
         """Make sense of ``redis=``: a URL, ``"embedded"`` or ``"embedded:PATH"``, a client, or None (the environment).
 
         A client's settings are used for connections of our own; the client itself is neither used nor closed.
@@ -99,12 +99,13 @@ def _pool_of(url: str) -> ConnectionPool:
             "'embedded:PATH'"
         )
     try:
-        return ConnectionPool.from_url(url, **_settings())
+        pool: ConnectionPool = ConnectionPool.from_url(url, **_settings())  # pyright: ignore[reportUnknownMemberType]
     except ValueError as error:
         raise InvalidArgumentError(f"redis={url!r} is not a Redis URL: {error}") from error
+    return pool
 
 
-def _checked_pool(client: "redis.asyncio.Redis") -> ConnectionPool:
+def _checked_pool(client: redis.asyncio.Redis) -> ConnectionPool:
     given = client.connection_pool.connection_kwargs
     if given.get("decode_responses"):
         raise InvalidArgumentError("redis=: the client has decode_responses=True; Lanner needs the bytes, leave it out")

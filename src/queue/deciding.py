@@ -23,7 +23,8 @@ def decide(
     """Decide whether a job is attempted again after ``error`` has left its run.
 
     An error for good, or no attempt left: failed. ``RetryAfter``: again after its delay. Anything else, whatever
-    it is, again after a backoff. ``RateLimited`` is no failure: back in its place, and its limiter is paused. A group of errors is for good when one of them is.
+    it is, again after a backoff. ``RateLimited`` is no failure:
+    back in its place, and its limiter is paused. A group of errors is for good when one of them is.
 
     Args:
         error: What left the run.

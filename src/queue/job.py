@@ -5,13 +5,14 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ..errors import (
     ClosedError,
     JobCancelledError,
+    JobError,
     JobFailedError,
     JobNotFoundError,
     ResultExpiredError,
@@ -69,7 +70,7 @@ class Record:
 class Job:
     """The handle of a job: of one life of it where it came from adding it, else of whichever is there."""
 
-    def __init__(self, queue: Queue, id: str, run: str) -> None:  # noqa: A002
+    def __init__(self, queue: Queue, id: str, run: str) -> None:
         self.queue: Final = queue
         self.id: Final = id
         self.run: Final = run
@@ -100,8 +101,9 @@ class Job:
     async def waiting(self, runtime: Runtime, timeout: Duration | None) -> AsyncGenerator[None]:  # noqa: ASYNC109
         """Within it the end is waited for: for no longer than ``timeout``, and no longer than the namespace is open."""
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 yield
         except TimeoutError:
             if not limit.expired():
@@ -131,19 +133,19 @@ class Job:
             )
         if end.state == "cancelled":
             raise JobCancelledError(workflow=self.queue.id, job_id=self.id, reason=end.text)
-        self._raise_gone(end.state)
+        raise self._gone(end.state)
 
-    def _raise_gone(self, state: str) -> NoReturn:
+    def _gone(self, state: str) -> JobError:
         what = f"job {self.id!r} of workflow {self.queue.id!r}"
         if state == "removed":
-            raise JobNotFoundError(f"{what} was removed", workflow=self.queue.id, job_id=self.id)
+            return JobNotFoundError(f"{what} was removed", workflow=self.queue.id, job_id=self.id)
         if self.run:
-            raise ResultExpiredError(
+            return ResultExpiredError(
                 f"{what} has ended, and its record is gone (its result_ttl is over)",
                 workflow=self.queue.id,
                 job_id=self.id,
             )
-        raise JobNotFoundError(f"there is no {what}", workflow=self.queue.id, job_id=self.id)
+        return JobNotFoundError(f"there is no {what}", workflow=self.queue.id, job_id=self.id)
 
     async def watch(self) -> AsyncGenerator[Happening]:
         """Everything that happens to the job, as it happens: started, progress, retrying, suspended, and its end.
@@ -168,13 +170,15 @@ class Job:
         """What an open watch hears, to the end of the job; one that is gone raises."""
         async for happening in watch.happenings():
             if happening.kind in ("missing", "replaced"):
-                self._raise_gone(happening.kind)
+                raise self._gone(happening.kind)
             yield happening
 
     async def log(self) -> list[str]:
         """The lines that its runs have written, the latest thousand."""
         lines: list[bytes] = await self.queue.namespace.persist(
-            lambda runtime: runtime.call.link.call("LRANGE", keys.log(runtime.call.base, self.queue.id, self.id), 0, -1),
+            lambda runtime: runtime.call.link.call(
+                "LRANGE", keys.log(runtime.call.base, self.queue.id, self.id), 0, -1
+            ),
             f"reading the log of job {self.id!r}",
         )
         return [line.decode() for line in lines]
@@ -202,7 +206,7 @@ class Job:
             f"sending event {name!r} to job {self.id!r}",
         )
         if answer < 0:
-            self._raise_gone("missing")
+            raise self._gone("missing")
         return answer == 1
 
     async def record(self) -> Record:
@@ -214,10 +218,10 @@ class Job:
         """
         fields: dict[str, str] = await self._hash(keys.job)
         if not fields:
-            self._raise_gone("missing")
+            raise self._gone("missing")
         spec = msgspec.json.decode(fields["spec"], type=Spec)
         if self.run not in ("", spec.run):
-            self._raise_gone("missing")
+            raise self._gone("missing")
         finished = fields.get("finished")
         return Record(
             id=self.id,

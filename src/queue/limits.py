@@ -72,7 +72,9 @@ def pack_limiter_names(names: Sequence[str], limiters: Mapping[str, RateLimit]) 
     for name in names:
         if name not in limiters:
             known = ", ".join(map(repr, limiters)) or "none"
-            raise InvalidArgumentError(f"the namespace has no limiter {name!r} (it has {known}): declare it there first")
+            raise InvalidArgumentError(
+                f"the namespace has no limiter {name!r} (it has {known}): declare it there first"
+            )
     return msgspec.json.encode(list(names)).decode()
 
 

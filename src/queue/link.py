@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import (
@@ -99,7 +99,7 @@ class Link:
             if connection is None or not connection.is_connected:
                 async with asyncio.timeout(self._timeout):
                     connection = self._connection = self._connection or self._connect()
-                    await connection.connect()
+                    await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
             packed = connection.pack_commands([command for command, _ in batch])
         except (AuthenticationError, AuthorizationError) as error:
             await self._drop()
@@ -107,7 +107,7 @@ class Link:
             return
         except (RedisError, OSError, TimeoutError) as error:
             await self._drop()
-            _fail(batch, NotSentError(f"Redis cannot be reached: {error or type(error).__name__}"))
+            _fail(batch, NotSentError(f"Redis cannot be reached: {str(error) or type(error).__name__}"))
             return
         answered = 0
         try:
@@ -115,7 +115,7 @@ class Link:
                 await connection.send_packed_command(packed, check_health=False)
                 for _, future in batch:
                     try:
-                        answer = await connection.read_response(disable_decoding=True)
+                        answer = cast("object", await connection.read_response(disable_decoding=True))
                     except ResponseError as error:
                         answer = NotSentError(str(error)) if isinstance(error, _REFUSED) else error
                     answered += 1

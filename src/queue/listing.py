@@ -120,17 +120,19 @@ class Listing:
         age = 0 if older_than is None else max(duration_ms(older_than, "older_than"), 1)
         total = skip = 0
         while True:
-            position = skip
-            removed, seen = await self.namespace.persist(
-                lambda runtime: remove_jobs(
-                    runtime.call, workflow=self.id, state=state, age=age, skip=position, limit=MOST_AT_ONCE  # noqa: B023 - awaited at once
-                ),
-                f"removing jobs of {self.id!r}",
-            )
+            removed, seen = await self._remove_page(state, age, skip)
             total += removed
             skip += seen - removed
             if seen < MOST_AT_ONCE:
                 return total
+
+    async def _remove_page(self, state: State, age: int, skip: int) -> tuple[int, int]:
+        return await self.namespace.persist(
+            lambda runtime: remove_jobs(
+                runtime.call, workflow=self.id, state=state, age=age, skip=skip, limit=MOST_AT_ONCE
+            ),
+            f"removing jobs of {self.id!r}",
+        )
 
     async def _groups(self) -> tuple[int, int, int]:
         """Waiting jobs in groups, how many groups are runnable, and when the oldest head was created."""

@@ -1,7 +1,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import redis.asyncio
 
@@ -34,7 +34,8 @@ class Namespace:
         concurrency: How many jobs of all its queues may run at once; workers declare it. None: no cap.
         defaults: Options of every job, below those of its queue and its call.
         limiters: Rate limiters by name, which its queues share; workers declare them.
-        timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or seconds.
+        producer_timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or
+            seconds.
 
     Example:
         >>> namespace = Namespace("shop", redis="embedded")
@@ -43,20 +44,20 @@ class Namespace:
 
     def __init__(
         self,
-        id: str,  # noqa: A002 - its name everywhere
+        id: str,
         *,
         redis: "str | redis.asyncio.Redis | None" = None,
         prefix: str = DEFAULT_PREFIX,
         concurrency: int | None = None,
         defaults: JobOptions | None = None,
         limiters: Mapping[str, RateLimit] | None = None,
-        timeout: Duration = 5.0,
+        producer_timeout: Duration = 5.0,
     ) -> None:
         self.id: Final = check_id(id, "namespace id")
         self.concurrency: Final = check_cap(concurrency, "concurrency")
         self.base: Final = keys.base(check_id(prefix, "prefix"), id)
         self.defaults: Final[JobOptions] = {} if defaults is None else defaults
-        self.timeout: Final = duration_ms(timeout, "timeout", minimum=1) / 1000
+        self.timeout: Final = duration_ms(producer_timeout, "producer_timeout", minimum=1) / 1000
         self.limiters: Final[Mapping[str, RateLimit]] = {} if limiters is None else limiters
         self.declared: Final[Mapping[str, int | str]] = {
             "concurrency": pack_cap(self.concurrency),
@@ -69,7 +70,7 @@ class Namespace:
 
     def queue(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         concurrency: int | None = None,
         group_concurrency: int | None = 1,
@@ -184,7 +185,7 @@ class Namespace:
             await self._runtime.aclose()
         self.connector.close()
 
-    async def __aenter__(self) -> "Namespace":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

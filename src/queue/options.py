@@ -9,7 +9,15 @@ from typing import Any, Final, Literal, TypedDict
 
 from ..errors import InvalidArgumentError
 from .spec import DEFAULT_BACKOFF, DEFAULT_KEEP_FAILED, Spec
-from .validation import check_choice, check_free_id, check_int, check_priority, duration_ms, refuse_unknown_options
+from .validation import (
+    check_choice,
+    check_free_id,
+    check_int,
+    check_number,
+    check_priority,
+    duration_ms,
+    refuse_unknown_options,
+)
 
 Duration = timedelta | float
 
@@ -22,12 +30,15 @@ class Unset(Enum):
 
 UNSET: Final = Unset.UNSET
 MOST_ATTEMPTS: Final = 2**31
+MOST_FACTOR: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a job waits before its next attempt: ``first``, then ``factor`` times as long each time, at most
-    ``longest``; the actual delay is drawn between zero and that (full jitter).
+    """How long a job waits before its next attempt.
+
+    ``first``, then ``factor`` times as long each time, at most ``longest``; the actual delay is drawn between zero and
+    that (full jitter).
 
     Example:
         >>> Backoff(first=1, factor=3, longest=timedelta(minutes=5))
@@ -44,10 +55,8 @@ class Backoff:
         Raises:
             InvalidArgumentError: A duration is none, or the factor is below 1.
         """
-        factor: object = self.factor
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= 1000:  # noqa: PLR2004 - no growth beyond that makes sense
-            raise InvalidArgumentError(f"backoff factor must be a number from 1 to 1000, not {factor!r}")
-        return duration_ms(self.first, "backoff first"), float(factor), duration_ms(self.longest, "backoff longest")
+        factor = check_number(self.factor, "backoff factor", 1, MOST_FACTOR)
+        return duration_ms(self.first, "backoff first"), factor, duration_ms(self.longest, "backoff longest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +72,13 @@ class KeepFailed:
         return count, 0 if self.age is None else duration_ms(self.age, "keep_failed age", minimum=1)
 
 
-class JobOptions(TypedDict, total=False):
-    """What a job may be given; a call's options stand above its workflow's, and these above the namespace's.
+class BaseOptions(TypedDict, total=False):
+    """What a job may be given, but for the time an attempt may take.
 
     Attributes:
         priority: 0 to 2,097,151, the higher the sooner. Default 0.
         max_attempts: How often the job may run. Default 1.
         backoff: The pause before the next attempt. Default 0.5 s, doubled, at most 30 s.
-        timeout: How long an attempt may take. Default: as long as it wants.
         expires: The job fails unless it was started within this time after it was due. Default: never.
         result_ttl: How long a completed or cancelled job's record is kept; 0 drops it, None keeps it. Default 300 s.
         keep_failed: How many failed jobs are kept, or a ``KeepFailed``. Default 100.
@@ -81,7 +89,6 @@ class JobOptions(TypedDict, total=False):
     priority: int
     max_attempts: int
     backoff: Backoff
-    timeout: Duration | None
     expires: Duration | None
     result_ttl: Duration | None
     keep_failed: int | KeepFailed
@@ -89,7 +96,19 @@ class JobOptions(TypedDict, total=False):
     group_order: Literal["loose", "strict"]
 
 
-KNOWN: Final = frozenset(JobOptions.__optional_keys__)
+class JobOptions(BaseOptions, total=False):
+    """What a job may be given; a call's options stand above its workflow's, and these above the namespace's.
+
+    Besides those of ``BaseOptions``:
+
+    Attributes:
+        timeout: How long an attempt may take: ``timedelta`` or seconds. Default: as long as it wants.
+    """
+
+    timeout: Duration | None
+
+
+KNOWN: Final = frozenset((*BaseOptions.__optional_keys__, *JobOptions.__optional_keys__))
 
 
 def pack_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,4 +159,15 @@ def new_id() -> str:
     return secrets.token_urlsafe(12)
 
 
-__all__ = ["UNSET", "Backoff", "Duration", "JobOptions", "KeepFailed", "Unset", "new_id", "new_nonce", "new_spec", "pack_options"]
+__all__ = [
+    "UNSET",
+    "Backoff",
+    "Duration",
+    "JobOptions",
+    "KeepFailed",
+    "Unset",
+    "new_id",
+    "new_nonce",
+    "new_spec",
+    "pack_options",
+]

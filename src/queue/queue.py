@@ -71,7 +71,7 @@ class Queue(Listing):
     def __init__(
         self,
         namespace: Namespace,
-        id: str,  # noqa: A002
+        id: str,
         *,
         concurrency: int | None,
         group_concurrency: int | None,
@@ -94,7 +94,7 @@ class Queue(Listing):
         self,
         data: str,
         *,
-        id: str | None = None,  # noqa: A002
+        id: str | None = None,
         group: str | None = None,
         run_in: Duration | None = None,
         run_at: datetime | None = None,
@@ -238,9 +238,7 @@ class Queue(Listing):
         for start in range(0, len(prepared), MOST_AT_ONCE):
             chunk = prepared[start : start + MOST_AT_ONCE]
             answers = await runtime.add([new for new, _ in chunk])
-            jobs += [
-                self.added(new, run, answer, "raise") for (new, run), answer in zip(chunk, answers, strict=True)
-            ]
+            jobs += [self.added(new, run, answer, "raise") for (new, run), answer in zip(chunk, answers, strict=True)]
         return jobs
 
     async def add_like(self, spec: str, data: str) -> Job:
@@ -262,7 +260,7 @@ class Queue(Listing):
         return Worker(self.namespace, {self.id: handler}, concurrency=concurrency, limits=limits, **settings)
 
     async def set_limits(
-        self, *, concurrency: int | None | Unset = UNSET, group_concurrency: int | None | Unset = UNSET
+        self, *, concurrency: int | Unset | None = UNSET, group_concurrency: int | Unset | None = UNSET
     ) -> None:
         """Set caps for every process, from now on; None lifts one, and what is omitted stays.
 

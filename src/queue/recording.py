@@ -26,9 +26,7 @@ class Recorder:
         """Store a checkpoint. False: the claim is lost, nothing was written."""
         return await self._steps.submit(Checkpoint(claim.workflow, claim.id, claim.token, path, text))
 
-    async def take_event(
-        self, claim: Claim, name: str, path: str, *, before: str, otherwise: str
-    ) -> str | None | bool:
+    async def take_event(self, claim: Claim, name: str, path: str, *, before: str, otherwise: str) -> str | bool | None:
         """Take an event as the checkpoint at a path. Its text; None: none was there; False: the claim is lost."""
         return await _persist(
             lambda: take_event(
@@ -46,9 +44,7 @@ class Recorder:
     async def progress(self, claim: Claim, text: str) -> bool:
         """Say how far a job has come. False: the claim is lost."""
         return await _persist(
-            lambda: report_progress(
-                self._call, workflow=claim.workflow, id=claim.id, token=claim.token, text=text
-            )
+            lambda: report_progress(self._call, workflow=claim.workflow, id=claim.id, token=claim.token, text=text)
         )
 
     async def log(self, claim: Claim, line: str) -> bool:

@@ -69,7 +69,11 @@ class Runs:
             self._unread.add(claim)
         task = asyncio.create_task(self._run(claim))
         self._running[claim] = task
-        claim.on_end(lambda _: task.cancel())
+
+        def end(_: EndReason) -> None:
+            task.cancel()
+
+        claim.on_end(end)
         claim.ending = self._watch_end
 
     def hand_back(self, claim: Claim) -> None:
@@ -187,5 +191,3 @@ def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:
             return Released()
         case _:
             return outcome
-
-

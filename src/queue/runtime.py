@@ -47,15 +47,13 @@ class Runtime:
             ServerVersionError: It is too old.
             DataModelError: The data was written by a newer Lanner.
         """
-        if self._is_open:
-            return
-        async with self._opened:
-            if self._is_open:
-                return
-            await persist(self._check, timeout=self._timeout, repeatable=True, what=lambda: "connecting to Redis")
-            self._is_open = True
+        if not self._is_open:
+            async with self._opened:
+                await persist(self._check, timeout=self._timeout, repeatable=True, what=lambda: "connecting to Redis")
 
     async def _check(self) -> None:
+        if self._is_open:
+            return
         check_version((await self.call.link.call("INFO", "server")).decode())
         version = await open_namespace(self.call, version=keys.DATA_MODEL)
         if version > keys.DATA_MODEL:
@@ -63,6 +61,7 @@ class Runtime:
                 f"{self.call.base} was written by a newer Lanner (data model {version}; this one knows "
                 f"{keys.DATA_MODEL}): upgrade this process"
             )
+        self._is_open = True
         try:
             policy = await self.call.link.call("CONFIG", "GET", "maxmemory-policy")
         except ResponseError:  # a managed server may not tell

@@ -133,5 +133,3 @@ class Schedules:
 
     def _name(self, schedule_id: str) -> str:
         return fire_name(self._namespace.base, self._queue.id, schedule_id)
-
-

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
@@ -48,10 +48,11 @@ class Subscription:
         while True:
             connection = self._connect()
             try:
-                await connection.connect()
+                await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
                 await connection.send_command("SUBSCRIBE", self._channel)
                 while True:
-                    kind, _, message = await connection.read_response(disable_decoding=True)
+                    answer = cast("list[bytes]", await connection.read_response(disable_decoding=True))
+                    kind, _, message = answer
                     if kind == b"message":
                         self._heard(message)
                         continue

@@ -214,6 +214,27 @@ def check_int(value: object, name: str, minimum: int, maximum: int) -> int:
     return int(value)
 
 
+def check_number(value: object, name: str, minimum: float, maximum: float) -> float:
+    """A number within bounds.
+
+    Args:
+        value: The number.
+        name: The argument's name, for the error.
+        minimum: The least that is allowed.
+        maximum: The most that is allowed.
+
+    Raises:
+        InvalidArgumentError: It is out of bounds, not a number, or a bool.
+
+    Example:
+        >>> check_number(2, "factor", 1, 10)
+        2.0
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value <= maximum:
+        raise InvalidArgumentError(f"{name} must be a number from {minimum:g} to {maximum:g}, not {shown(value)}")
+    return float(value)
+
+
 def check_choice(value: object, name: str, choices: Collection[_Choice]) -> _Choice:
     """One of a few words.
 

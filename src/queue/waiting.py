@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from . import keys
 from .calling import Caller, Pauses
@@ -156,9 +156,7 @@ class Waiters:
         pauses = Pauses()
         while not waiter.future.done():
             try:
-                look = await wait_job(
-                    self._call, workflow=workflow, id=job_id, run=waiter.run, process=self._process
-                )
+                look = await wait_job(self._call, workflow=workflow, id=job_id, run=waiter.run, process=self._process)
             except (NotSentError, UnansweredError):
                 await asyncio.sleep(pauses.next())
                 continue
@@ -216,7 +214,7 @@ class Watch:
         self._happenings: asyncio.Queue[Happening | None] = asyncio.Queue()
         self._ended = False
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._waiters.enter_watch(self._key, self)
         return self
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from .calling import Caller, ScriptError
 from .duty import Duty, perform
@@ -226,7 +226,7 @@ class Worker:
         await self._blocking.aclose()
         await asyncio.get_running_loop().run_in_executor(None, self._leases.join)
 
-    async def __aenter__(self) -> Worker:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -242,5 +242,3 @@ async def _first(*waits: Awaitable[Any]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-
-

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, Unpack, overload
 
 from ..errors import InvalidArgumentError
 from ..queue.limits import RateLimit
@@ -30,7 +30,8 @@ class WorkflowNamespace:
         prefix: The beginning of every key.
         concurrency: How many jobs of all its workflows may run at once, over all workers. None: no cap.
         limiters: Rate limiters by name, which its workflows share; workers declare them.
-        timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or seconds.
+        producer_timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or
+            seconds.
         **defaults: Options of every job, below those of its workflow and its call; see ``JobOptions``.
 
     Example:
@@ -39,13 +40,13 @@ class WorkflowNamespace:
 
     def __init__(
         self,
-        id: str,  # noqa: A002 - its name everywhere
+        id: str,
         *,
         redis: str | redis.asyncio.Redis | None = None,
         prefix: str = DEFAULT_PREFIX,
         concurrency: int | None = None,
         limiters: Mapping[str, RateLimit] | None = None,
-        timeout: Duration = 5.0,
+        producer_timeout: Duration = 5.0,
         **defaults: Unpack[JobOptions],
     ) -> None:
         self.queues: Final = Namespace(
@@ -55,7 +56,7 @@ class WorkflowNamespace:
             concurrency=concurrency,
             defaults=defaults,
             limiters=limiters,
-            timeout=timeout,
+            producer_timeout=producer_timeout,
         )
         self.id: Final = id
         self._workflows: dict[str, Workflow[Any, Any]] = {}
@@ -71,7 +72,7 @@ class WorkflowNamespace:
     @overload
     def create_workflow(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         run: Callable[[Context[InputT]], Awaitable[OutputT]],
         schema: type[InputT] | None = None,
@@ -86,7 +87,7 @@ class WorkflowNamespace:
     @overload
     def create_workflow(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         run: Callable[[SyncContext[InputT]], OutputT],
         schema: type[InputT] | None = None,
@@ -100,7 +101,7 @@ class WorkflowNamespace:
     ) -> Workflow[InputT, OutputT]: ...
     def create_workflow(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         run: RunFunction[InputT, OutputT],
         schema: Any = None,
@@ -151,7 +152,7 @@ class WorkflowNamespace:
         self._workflows[id] = workflow
         return workflow
 
-    def workflow(self, id: str, **settings: Any) -> WorkflowDecorator:  # noqa: A002
+    def workflow(self, id: str, **settings: Any) -> WorkflowDecorator:
         """The decorator form of ``create_workflow``; the function becomes the workflow.
 
         Example:
@@ -201,7 +202,7 @@ class WorkflowNamespace:
         """Stop the workers that run here, fail pending waits, close the connections."""
         await self.queues.aclose()
 
-    async def __aenter__(self) -> WorkflowNamespace:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -119,7 +119,7 @@ class Steps:
         name: str,
         *,
         timeout: timedelta | float | None = None,
-        type: Any = Any,  # noqa: A002 - the word for it, as in loads(text, type)
+        type: Any = Any,
         on_timeout: OnTimeout = "none",
     ) -> Step[Any]:
         """Wait for an event that somebody sends to the job: ``job.send_event(name, value)``.

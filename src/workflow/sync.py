@@ -110,7 +110,7 @@ class SyncSteps:
         name: str,
         *,
         timeout: timedelta | float | None = None,
-        type: Any = Any,  # noqa: A002 - the word for it, as in loads(text, type)
+        type: Any = Any,
         on_timeout: OnTimeout = "none",
     ) -> Any:
         """Wait for an event that somebody sends to the job. See ``Steps.wait_for_event``.

@@ -15,7 +15,7 @@ class Serializer(Protocol):
         """A value as text."""
         ...
 
-    def loads(self, text: str, type: Any, /, *, convert: bool) -> Any:  # noqa: A002 - the serializer's name for it
+    def loads(self, text: str, type: Any, /, *, convert: bool) -> Any:
         """A value from text, as a type; or as it was written, if ``type`` shall only name classes."""
         ...
 
@@ -41,7 +41,7 @@ class Values:
         except Exception as error:
             raise self._error(error, what, path, "cannot be stored") from error
 
-    def load(self, text: str, type: Any, what: str, path: str) -> Any:  # noqa: A002 - the serializer's name for it
+    def load(self, text: str, type: Any, what: str, path: str) -> Any:
         """A value from text, as a type.
 
         Raises:

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
 
 from ..errors import InvalidArgumentError
 from ..queue.options import Duration
@@ -100,7 +100,7 @@ class Worker:
             finally:
                 self._threads.close()
 
-    async def __aenter__(self) -> Worker:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 

@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 from ..errors import InvalidArgumentError, SerializationError
 from ..queue.cadence import CatchUp, cadence
 from ..queue.listing import Counts, State
-from ..queue.options import Duration, JobOptions
+from ..queue.options import BaseOptions, Duration, JobOptions
 from ..queue.queue import Added, Dedup
 from ..queue.schedules import Schedule
+from ..queue.scripts.adding import NewJob
 from ..queue.scripts.scheduling import Overlap
 from ..queue.validation import check_choice
 from . import serializer
@@ -28,7 +29,7 @@ InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
 
 RunFunction = Callable[[Context[InputT]], Awaitable[OutputT]] | Callable[[SyncContext[InputT]], OutputT]
-GroupOf = Callable[[InputT], "str | None | Awaitable[str | None]"]
+GroupOf = Callable[[InputT], str | Awaitable[str | None] | None]
 
 
 class ScheduleOptions(JobOptions, total=False):
@@ -37,8 +38,8 @@ class ScheduleOptions(JobOptions, total=False):
     group: str | None
 
 
-class RunOptions(JobOptions, total=False):
-    """What one job may be given: a ``JobOptions``, and
+class _Identity(TypedDict, total=False):
+    """Which job it is, and what stands in its place.
 
     Attributes:
         id: Its id, 1 to 256 characters; made up if omitted. The id of a live job, or of a failed one that is kept,
@@ -59,6 +60,14 @@ class RunOptions(JobOptions, total=False):
     debounce: Dedup | None
 
 
+class RunOptions(JobOptions, _Identity, total=False):
+    """What one job may be given: a ``JobOptions``, and which job it is (``id``, ``group``, ``unique``, ...)."""
+
+
+class ExecuteOptions(BaseOptions, _Identity, total=False):
+    """A ``RunOptions`` without ``timeout``: in ``execute`` this is how long to wait."""
+
+
 class Workflow(Generic[InputT, OutputT]):
     """A durable function with a queue of its own. Made by ``WorkflowNamespace.create_workflow``.
 
@@ -71,7 +80,7 @@ class Workflow(Generic[InputT, OutputT]):
     def __init__(
         self,
         namespace: WorkflowNamespace,
-        id: str,  # noqa: A002 - its name everywhere
+        id: str,
         function: RunFunction[InputT, OutputT],
         *,
         schema: Any,
@@ -83,11 +92,7 @@ class Workflow(Generic[InputT, OutputT]):
         non_retryable: Sequence[type[BaseException]],
         options: Mapping[str, Any],
     ) -> None:
-        if not callable(function):
-            raise InvalidArgumentError(f"run= must be a function that takes a context, not {function!r}")
-        for kind in non_retryable:
-            if not (isinstance(kind, type) and issubclass(kind, BaseException)):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InvalidArgumentError(f"non_retryable must hold exception classes, not {kind!r}")
+        _check_definition(function, non_retryable)
         self._namespace = namespace
         self.queue: Final = namespace.queues.queue(
             id,
@@ -108,7 +113,7 @@ class Workflow(Generic[InputT, OutputT]):
     def __repr__(self) -> str:
         return f"<Workflow {self.id!r} of {self._namespace.id!r}>"
 
-    async def run(self, input: InputT, /, **options: Unpack[RunOptions]) -> Job[OutputT]:  # noqa: A002 - what it is
+    async def run(self, input: InputT, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
         """Have the workflow run.
 
         Args:
@@ -126,26 +131,31 @@ class Workflow(Generic[InputT, OutputT]):
         """
         return await self._add(input, options)
 
-    async def run_in(self, input: InputT, delay: Duration, /, **options: Unpack[RunOptions]) -> Job[OutputT]:  # noqa: A002
+    async def run_in(self, input: InputT, delay: Duration, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
         """Have the workflow run after a delay (``timedelta`` or seconds, by Redis' clock). See ``run``."""
         return await self._add(input, options, run_in=delay)
 
-    async def run_at(self, input: InputT, instant: datetime, /, **options: Unpack[RunOptions]) -> Job[OutputT]:  # noqa: A002
-        """Have the workflow run at an instant (an aware ``datetime``); one that has passed is simply due. See ``run``."""
+    async def run_at(self, input: InputT, instant: datetime, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
+        """Have the workflow run at an instant, an aware ``datetime``; a past one is simply due. See ``run``."""
         return await self._add(input, options, run_at=instant)
 
     async def run_many(self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]) -> list[Job[OutputT]]:
         """Have the workflow run for each input, in calls of 200. ``id`` is no option here. See ``run``."""
         if "id" in options:
             raise InvalidArgumentError("run_many takes no id=: every job needs one of its own; leave it out")
-        prepared = []
+        prepared: list[tuple[NewJob, str]] = []
         for value in inputs:
             where, rest = await self._where(value, options)
             prepared.append(self.queue.prepare(self._text_of(value), where, rest))
         return [Job(self, job) for job in await self.queue.send_many(prepared)]
 
     async def execute(
-        self, input: InputT, /, *, timeout: Duration | None = None, **options: Unpack[RunOptions]  # noqa: A002, ASYNC109
+        self,
+        input: InputT,
+        /,
+        *,
+        timeout: Duration | None = None,  # noqa: ASYNC109 - it has an error of its own
+        **options: Unpack[ExecuteOptions],
     ) -> OutputT:
         """Run and wait, registered as one: the output.
 
@@ -159,7 +169,7 @@ class Workflow(Generic[InputT, OutputT]):
         where, rest = await self._where(input, options)
         return self.read_output(await self.queue.execute(self._text_of(input), where, rest, timeout=timeout))
 
-    async def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> AsyncGenerator[Happening]:  # noqa: A002
+    async def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> AsyncGenerator[Happening]:
         """Run, and watch the job from its first moment: see ``Job.watch``.
 
         Example:
@@ -174,7 +184,7 @@ class Workflow(Generic[InputT, OutputT]):
         self,
         schedule_id: str,
         pattern: str | None,
-        input: InputT,  # noqa: A002
+        input: InputT,
         /,
         *,
         every: Duration | None = None,
@@ -191,7 +201,8 @@ class Workflow(Generic[InputT, OutputT]):
 
         Args:
             schedule_id: The schedule's id, 1 to 256 characters.
-            pattern: A cron pattern of 5 fields, 6 with the seconds first, or ``@daily`` and the like; None with ``every``.
+            pattern: A cron pattern of 5 fields, 6 with the seconds first, or ``@daily`` and the like; None
+                with ``every``.
             input: The input of its jobs.
             every: The time from one fire to the next, on the grid of the wall clock: ``timedelta`` or seconds.
             tz: The zone of the pattern.
@@ -308,7 +319,7 @@ class Workflow(Generic[InputT, OutputT]):
         return await self.queue.retry_all()
 
     async def remove_all(self, state: State, *, older_than: Duration | None = None) -> int:
-        """Remove its jobs in a state; of completed, failed and cancelled ones those that ended so long ago. How many."""
+        """Remove its jobs in a state; of those that have ended what ended ``older_than`` ago or earlier. How many."""
         return await self.queue.remove_all(state, older_than=older_than)
 
     async def retry(self, job_id: str) -> bool:
@@ -330,7 +341,7 @@ class Workflow(Generic[InputT, OutputT]):
             SerializationError: It does not fit the workflow's schema.
         """
         try:
-            value: InputT = self.serializer.loads(text, self._input_type)
+            value: InputT = self.serializer.loads(text, self._input_type, convert=True)
         except SerializationError as error:
             raise SerializationError(f"workflow {self.id!r}: the input does not fit its schema: {error}") from error
         return value
@@ -342,7 +353,7 @@ class Workflow(Generic[InputT, OutputT]):
             SerializationError: It is not of the type that the function says it returns.
         """
         try:
-            value: OutputT = self.serializer.loads(text, self._output_type)
+            value: OutputT = self.serializer.loads(text, self._output_type, convert=True)
         except SerializationError as error:
             raise SerializationError(f"workflow {self.id!r}: the output is not of its type: {error}") from error
         return value
@@ -351,7 +362,8 @@ class Workflow(Generic[InputT, OutputT]):
         self, value: InputT, options: RunOptions, *, run_in: Duration | None = None, run_at: datetime | None = None
     ) -> Job[OutputT]:
         where, rest = await self._where(value, options, run_in=run_in, run_at=run_at)
-        if_exists = check_choice(rest.pop("if_exists", "raise"), "if_exists", ("raise", "return"))
+        choices: tuple[Literal["raise", "return"], ...] = ("raise", "return")
+        if_exists = check_choice(rest.pop("if_exists", "raise"), "if_exists", choices)
         return Job(self, await self.queue.add_prepared(self._text_of(value), where, rest, if_exists))
 
     def _text_of(self, value: InputT) -> str:
@@ -367,7 +379,7 @@ class Workflow(Generic[InputT, OutputT]):
     async def _where(
         self,
         value: InputT,
-        options: RunOptions | ScheduleOptions,
+        options: Mapping[str, Any],
         *,
         run_in: Duration | None = None,
         run_at: datetime | None = None,
@@ -394,6 +406,14 @@ class LimitSettings(TypedDict, total=False):
 
     concurrency: int | None
     group_concurrency: int | None
+
+
+def _check_definition(function: object, non_retryable: Sequence[object]) -> None:
+    if not callable(function):
+        raise InvalidArgumentError(f"run= must be a function that takes a context, not {function!r}")
+    for kind in non_retryable:
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise InvalidArgumentError(f"non_retryable must hold exception classes, not {kind!r}")
 
 
 def _input_of(function: Any) -> Any:

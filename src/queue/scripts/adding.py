@@ -32,9 +32,7 @@ class Standing:
     id: str
 
 
-async def add_jobs(
-    call: Caller, *, producer: str, number: int, jobs: Sequence[NewJob]
-) -> list[Standing | None]:
+async def add_jobs(call: Caller, *, producer: str, number: int, jobs: Sequence[NewJob]) -> list[Standing | None]:
     """Add jobs. For each None, or the job that stands in its place."""
     arguments: list[Argument] = [producer, number]
     for new in jobs:

@@ -10,6 +10,7 @@ from ..link import Argument
 from ..outcome import Cancelled, Completed, Failed, Limited, Outcome, Retry, Suspended
 from ..spec import Spec
 
+_Found = tuple[int, bytes, bytes, bytes, bytes, list[bytes] | None]
 _SPEC = msgspec.json.Decoder(Spec)
 
 
@@ -44,7 +45,8 @@ async def settle(
         arguments += (kind, claim.workflow, claim.id, claim.token, text, amount)
     for workflow, most in wants:
         arguments += (workflow, most)
-    now, statuses, found, again = await call("settle", *arguments)
+    answer: tuple[int, bytes, list[_Found], int] = await call("settle", *arguments)
+    now, statuses, found, again = answer
     token, claimed_at = f"{worker}:{number}", time.monotonic()
     claims: list[Claim] = []
     unread: list[Claim] = []
@@ -66,7 +68,7 @@ async def settle(
     return Settlement([status == 49 for status in statuses], claims, unread, None if again < 0 else again)  # noqa: PLR2004 - "1"
 
 
-def _pack(outcome: Outcome) -> tuple[str, str, Argument]:
+def _pack(outcome: Outcome) -> tuple[str, str, Argument]:  # noqa: PLR0911 - one for each outcome
     match outcome:
         case Completed(result):
             return "completed", result, ""

@@ -10,19 +10,19 @@ async def open_namespace(call: Caller, *, version: int) -> int:
     return answer
 
 
-async def cancel_job(call: Caller, *, workflow: str, id: str, run: str, reason: str) -> int:  # noqa: A002
+async def cancel_job(call: Caller, *, workflow: str, id: str, run: str, reason: str) -> int:
     """Cancel a job. 1 it is or will end cancelled, 0 it has ended otherwise, -1 there is none."""
     answer: int = await call("cancel_job", workflow, id, run, reason)
     return answer
 
 
-async def remove_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A002
+async def remove_job(call: Caller, *, workflow: str, id: str) -> int:
     """Remove a job. 1 removed, -1 there is none."""
     answer: int = await call("remove_job", workflow, id)
     return answer
 
 
-async def retry_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A002
+async def retry_job(call: Caller, *, workflow: str, id: str) -> int:
     """Have a failed job run again. 1 runnable, 0 it has not failed, -1 there is none."""
     answer: int = await call("retry_job", workflow, id)
     return answer
@@ -34,15 +34,13 @@ async def retry_jobs(call: Caller, *, workflow: str, limit: int) -> int:
     return answer
 
 
-async def remove_jobs(
-    call: Caller, *, workflow: str, state: str, age: int, skip: int, limit: int
-) -> tuple[int, int]:
+async def remove_jobs(call: Caller, *, workflow: str, state: str, age: int, skip: int, limit: int) -> tuple[int, int]:
     """Remove a page of the jobs in a state (ended ``age`` ms ago or earlier): how many, and of how many."""
     removed, seen = await call("remove_jobs", workflow, state, age, skip, limit)
     return removed, seen
 
 
-async def promote_job(call: Caller, *, workflow: str, id: str) -> int:  # noqa: A002
+async def promote_job(call: Caller, *, workflow: str, id: str) -> int:
     """Have a delayed job run now. 1 runnable, 0 it is not delayed, -1 there is none."""
     answer: int = await call("promote_job", workflow, id)
     return answer

@@ -46,7 +46,7 @@ class Script:
 
 
 def _folder() -> Traversable:
-    return resources.files(__package__.rpartition(".")[0]) / "lua"
+    return resources.files(__name__.rpartition(".scripts.")[0]) / "lua"
 
 
 @functools.cache

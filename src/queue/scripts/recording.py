@@ -25,25 +25,33 @@ async def record_steps(call: Caller, *, steps: Sequence[Checkpoint]) -> list[boo
     return [status == 49 for status in answer]  # noqa: PLR2004 - "1"
 
 
-async def report_progress(call: Caller, *, workflow: str, id: str, token: str, text: str) -> bool:  # noqa: A002
+async def report_progress(call: Caller, *, workflow: str, id: str, token: str, text: str) -> bool:
     """Say how far a job has come. False: the claim is lost."""
     return bool(await call("report_progress", workflow, id, token, text))
 
 
-async def append_log(call: Caller, *, workflow: str, id: str, token: str, line: str, most: int) -> bool:  # noqa: A002
+async def append_log(call: Caller, *, workflow: str, id: str, token: str, line: str, most: int) -> bool:
     """Write a line to a job's log of at most so many. False: the claim is lost."""
     return bool(await call("append_log", workflow, id, token, line, most))
 
 
-async def send_event(call: Caller, *, workflow: str, id: str, name: str, sender: str, text: str) -> int:  # noqa: A002
+async def send_event(call: Caller, *, workflow: str, id: str, name: str, sender: str, text: str) -> int:
     """Send an event to a job. 1 kept, 0 the job has ended, -1 there is none."""
     answer: int = await call("send_event", workflow, id, name, sender, text)
     return answer
 
 
 async def take_event(
-    call: Caller, *, workflow: str, id: str, token: str, name: str, path: str, before: str, otherwise: str  # noqa: A002
-) -> str | None | bool:
+    call: Caller,
+    *,
+    workflow: str,
+    id: str,
+    token: str,
+    name: str,
+    path: str,
+    before: str,
+    otherwise: str,
+) -> str | bool | None:
     """Take the oldest event of a name as a step's checkpoint, or write ``otherwise`` there.
 
     Its text; None: none was there; False: the claim is lost.

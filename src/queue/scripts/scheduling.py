@@ -83,6 +83,11 @@ async def pause_schedule(
     """Pause a schedule, or have it go on from an instant. Whether there is one."""
     return bool(
         await call(
-            "pause_schedule", workflow, schedule, int(paused), "" if armed is None else armed, "" if due is None else due
+            "pause_schedule",
+            workflow,
+            schedule,
+            int(paused),
+            "" if armed is None else armed,
+            "" if due is None else due,
         )
     )

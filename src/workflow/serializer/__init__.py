@@ -61,7 +61,7 @@ def dumps(value: Any, *, hint: Any = _NO_HINT) -> str:
 def loads(text: str | bytes, type: type[T], *, convert: bool = True) -> T: ...
 @overload
 def loads(text: str | bytes, type: Any = ..., *, convert: bool = True) -> Any: ...
-def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:  # noqa: A002 - what it is
+def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:
     """The value of a text.
 
     Args:
@@ -96,7 +96,7 @@ def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:  
 def convert(value: Any, type: type[T]) -> T: ...
 @overload
 def convert(value: Any, type: Any) -> Any: ...
-def convert(value: Any, type: Any) -> Any:  # noqa: A002 - what it is
+def convert(value: Any, type: Any) -> Any:
     """A value as an instance of a type: what ``loads`` does with a type, for a value that was not written yet.
 
     Args:

@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
-from typing import TypeVar
+from typing import TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 T = TypeVar("T", datetime, time)
@@ -32,18 +32,25 @@ def text_of(value: datetime | time) -> str:
     # milliseconds, when they say it all, are what JavaScript writes
     text = value.isoformat(timespec="microseconds" if value.microsecond % 1000 else "milliseconds")
     if isinstance(zone, ZoneInfo):
-        # a zone that was read from a file has no key: it is None in spite of its type
-        if not _EXTENDED.fullmatch(f"{text}[{zone.key}]"):
+        # a zone that was read from a file has no key, whatever the type stubs say
+        key = cast("str | None", zone.key)
+        if key is None or not _EXTENDED.fullmatch(f"{text}[{key}]"):
             raise ValueError(f"its time zone {zone!r} has no name that could be read back")
-        text += f"[{zone.key}]"
-    elif zone is not None and _fixed_offset(zone) is None:
-        raise ValueError(
-            f"its time zone is a {type(zone).__module__}.{type(zone).__qualname__}: use zoneinfo.ZoneInfo or "
-            "datetime.timezone"
-        )
-    elif zone is not None and not _fixed_offset(zone):
-        text = text.removesuffix("+00:00") + "Z"
+        text += f"[{key}]"
+    elif zone is not None:
+        offset = _fixed_offset(zone)
+        if offset is None:
+            raise ValueError(f"its time zone is a {_name(zone)}: use zoneinfo.ZoneInfo or datetime.timezone")
+        if offset % timedelta(seconds=1):
+            # fromisoformat takes an offset of less than a second for none
+            raise ValueError(f"its time zone {zone!r} has no offset of whole seconds")
+        if not offset:
+            text = text.removesuffix("+00:00") + "Z"
     return text + (_FOLD if value.fold else "")
+
+
+def _name(zone: tzinfo) -> str:
+    return f"{type(zone).__module__}.{type(zone).__qualname__}"
 
 
 def read(cls: type[T], text: str) -> T:

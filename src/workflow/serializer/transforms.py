@@ -53,7 +53,7 @@ def _describe_pattern(value: "re.Pattern[Any]") -> Described:
     literal = regexp_literal(value)
     if literal is not None:
         return "regexp", literal
-    return ["custom", "Pattern"], [value.pattern, value.flags & ~re.DEBUG]
+    return ["custom", "Pattern"], [value.pattern, int(value.flags & ~re.DEBUG)]
 
 
 def number_text(value: float) -> str:
