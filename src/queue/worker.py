@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from .calling import Caller, ScriptError
+from .calling import ScriptError
 from .duty import Duty, perform
 from .lease import LeaseKeeper
 from .link import NotSentError, UnansweredError
@@ -107,13 +107,11 @@ class Worker:
         self._started = True
         self._stopping = asyncio.Event()
         namespace = self._namespace
-        await namespace.runtime()
+        call = (await namespace.runtime()).call
         await self._declare()
         name = f"worker {self.id}"
         outage = Outage(name)
-        self._link = namespace.connector.link()
         self._blocking = namespace.connector.link(timeout=self._safety + SLACK)
-        call = Caller(self._link, namespace.base)
         self.recorder = Recorder(call)
         self._leases = LeaseKeeper(
             namespace.connector,
@@ -222,7 +220,6 @@ class Worker:
         await asyncio.wait(self._tasks)
         self._leases.stop()
         await self.recorder.aclose()
-        await self._link.aclose()
         await self._blocking.aclose()
         await asyncio.get_running_loop().run_in_executor(None, self._leases.join)
 

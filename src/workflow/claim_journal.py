@@ -34,6 +34,14 @@ class ClaimJournal:
             return taken
         raise ClaimLost
 
+    async def progress(self, text: str) -> bool:
+        """Say how far the job has come. False: the claim is lost, nothing was said."""
+        return await self._recorder.progress(self._claim, text)
+
+    async def log(self, line: str) -> bool:
+        """Write a line to the job's log. False: the claim is lost, nothing was written."""
+        return await self._recorder.log(self._claim, line)
+
     def now_ms(self) -> int:
         """Redis' time, in milliseconds since the epoch."""
         return self._claim.now_ms()

@@ -1,5 +1,6 @@
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from .engine import Engine
 from .step import Steps
 from .sync import SyncSteps
 
@@ -7,9 +8,12 @@ InputT_co = TypeVar("InputT_co", covariant=True)
 
 
 class _Context(Generic[InputT_co]):
-    __slots__ = ("attempt", "group", "input", "job_id", "workflow")
+    __slots__ = ("_engine", "attempt", "group", "input", "job_id", "workflow")
 
-    def __init__(self, value: InputT_co, *, workflow: str, job_id: str, group: str, attempt: int) -> None:
+    def __init__(
+        self, value: InputT_co, engine: Engine, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
+    ) -> None:
+        self._engine = engine
         self.input = value
         self.workflow = workflow
         self.job_id = job_id
@@ -36,10 +40,29 @@ class Context(_Context[InputT_co]):
     __slots__ = ("step",)
 
     def __init__(
-        self, value: InputT_co, step: Steps, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
+        self, value: InputT_co, engine: Engine, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
     ) -> None:
-        super().__init__(value, workflow=workflow, job_id=job_id, group=group, attempt=attempt)
-        self.step = step
+        super().__init__(value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt)
+        self.step = Steps(engine)
+
+    async def progress(self, value: Any) -> None:
+        """Say how far the job has come: to those who watch it, and in its record. The last value counts.
+
+        Raises:
+            SerializationError: The value cannot be written.
+
+        Example:
+            >>> await ctx.progress({"done": 3, "of": 10})
+        """
+        await self._engine.progress(value)
+
+    async def log(self, line: str) -> None:
+        """Write a line to the job's log, which keeps the latest thousand, of up to 4,000 characters each.
+
+        Example:
+            >>> await ctx.log("the card was declined, asking for another")
+        """
+        await self._engine.log(line)
 
 
 class SyncContext(_Context[InputT_co]):
@@ -61,7 +84,23 @@ class SyncContext(_Context[InputT_co]):
     __slots__ = ("step",)
 
     def __init__(
-        self, value: InputT_co, step: SyncSteps, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
+        self, value: InputT_co, engine: Engine, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
     ) -> None:
-        super().__init__(value, workflow=workflow, job_id=job_id, group=group, attempt=attempt)
-        self.step = step
+        super().__init__(value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt)
+        self.step = SyncSteps(engine)
+
+    def progress(self, value: Any) -> None:
+        """Say how far the job has come. See ``Context.progress``.
+
+        Example:
+            >>> ctx.progress(0.5)
+        """
+        self._engine.from_thread(self._engine.progress(value))
+
+    def log(self, line: str) -> None:
+        """Write a line to the job's log. See ``Context.log``.
+
+        Example:
+            >>> ctx.log("the card was declined")
+        """
+        self._engine.from_thread(self._engine.log(line))

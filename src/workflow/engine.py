@@ -85,6 +85,29 @@ class Engine:
         except ClaimLost:
             raise self._lost() from None
 
+    async def progress(self, value: Any) -> None:
+        """Say how far the job has come.
+
+        Raises:
+            RunEnded: The run has ended, or does now because the claim is lost.
+            SerializationError: The value cannot be written.
+        """
+        if self.calls.ended:
+            await self.calls.refuse(None)
+        if not await self.journal.progress(self.values.dump(value, "its progress")):
+            raise self._lost()
+
+    async def log(self, line: str) -> None:
+        """Write a line to the job's log.
+
+        Raises:
+            RunEnded: The run has ended, or does now because the claim is lost.
+        """
+        if self.calls.ended:
+            await self.calls.refuse(None)
+        if not await self.journal.log(line):
+            raise self._lost()
+
     def replay(self, call: Call, text: str, function: Any) -> Any:
         """The result of a step that an earlier attempt has finished.
 

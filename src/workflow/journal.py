@@ -49,6 +49,14 @@ class Journal(Protocol):
         """
         ...
 
+    async def progress(self, text: str) -> bool:
+        """Say how far the job has come. False: the claim is lost, nothing was said."""
+        ...
+
+    async def log(self, line: str) -> bool:
+        """Write a line to the job's log. False: the claim is lost, nothing was written."""
+        ...
+
     def now_ms(self) -> int:
         """Redis' time, in milliseconds since the epoch."""
         ...

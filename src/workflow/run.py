@@ -16,8 +16,6 @@ from .calls import TURNS
 from .context import Context, SyncContext
 from .engine import Engine
 from .journal import Journal, Kind
-from .step import Steps
-from .sync import SyncSteps
 from .threads import Threads, Work
 from .values import Serializer, Values, is_async
 
@@ -128,11 +126,11 @@ class Run:
         self._calls.on_idle = self._settle
         self._calls.on_quiet = self._quiet
         if is_async(self._function):
-            context = Context[Any](self._input, Steps(self._engine), attempt=attempt, **identity)
+            context = Context[Any](self._input, self._engine, attempt=attempt, **identity)
             self._task = self._loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
         else:
-            plain = SyncContext[Any](self._input, SyncSteps(self._engine), attempt=attempt, **identity)
+            plain = SyncContext[Any](self._input, self._engine, attempt=attempt, **identity)
             variables = contextvars.copy_context()
             self._work = self._threads.submit(
                 lambda: variables.run(self._engine.run_plain, self._function, plain), self._thread_ended

@@ -13,6 +13,8 @@ class MemoryRecord:
         steps: Checkpoints by step path.
         events: Events that were not taken, with their names, in order.
         token: Which claim holds the job.
+        progress: What was last said of how far the job is.
+        log: The lines of its log.
         writes: Each write that was made, in order: path and text.
         calls: How many calls were made.
     """
@@ -23,6 +25,8 @@ class MemoryRecord:
         self.token = 0
         self.writes: list[tuple[str, str]] = []
         self.calls = 0
+        self.progress = ""
+        self.log: list[str] = []
         self._moved_ms = 0
 
     def claim(self) -> "MemoryJournal":
@@ -86,6 +90,20 @@ class MemoryJournal:
         if otherwise:
             self._record.write(path, otherwise)
         return None
+
+    async def progress(self, text: str) -> bool:
+        await self._call()
+        if self._token != self._record.token:
+            return False
+        self._record.progress = text
+        return True
+
+    async def log(self, line: str) -> bool:
+        await self._call()
+        if self._token != self._record.token:
+            return False
+        self._record.log.append(line)
+        return True
 
     def now_ms(self) -> int:
         return self._record.now_ms()

@@ -255,9 +255,10 @@ class _Reader:
                 return payload
             if not validated or form != "class":
                 return kind.restore(cls, payload, trusted=trusted)
+            fields = as_object(payload)
         except Exception as error:
             raise _failure(node, [name], error) from error
-        return restore_validated(cls, payload, node.place())
+        return restore_validated(cls, fields, node.place())
 
 
 def _failure(node: _Node, annotation: list[Any], error: Exception) -> SerializationError:

@@ -17,8 +17,12 @@ from .registry import class_name, registration_of, resolve
 from .shapes import type_of
 from .transforms import DESCRIBE, MAX_INT, Annotation, Described, base_of, describe_error, number_text
 
-MAX_DEPTH = 500
-"""How many containers may be nested. Deeper ones could not be read again on a stack that is used already."""
+MAX_DEPTH = 300
+"""How many containers may be nested.
+
+Annotations nest twice as deep as what they are about, and what is read is bounded by Python's stack (1000 frames, some
+of them used already), which must not be found out when it is read.
+"""
 
 # the third part of an annotation whose value stands in a list of its own; JavaScript looks at the first two
 BOXED = "boxed"

@@ -16,7 +16,6 @@ from ...errors import InvalidArgumentError, SerializationError
 from .classes import NAMED_TUPLES, PYDANTIC, kind_of
 from .foreign import UNDEFINED, URL
 from .registry import class_name, registration_of
-from .shapes import as_object
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,14 +123,14 @@ def _shown(hint: Any) -> str:
     return hint.__qualname__ if isinstance(hint, type) and typing.get_origin(hint) is None else str(hint)
 
 
-def restore_validated(cls: Any, payload: Any, place: str) -> Any:
+def restore_validated(cls: Any, fields: dict[str, Any], place: str) -> Any:
     """An instance of a class that a type names, validated as that class does it.
 
     Raises:
         SerializationError: What was stored does not fit the class.
     """
     kind = kind_of(cls)
-    fields = {key: item for key, item in as_object(payload).items() if item is not UNDEFINED}
+    fields = {key: item for key, item in fields.items() if item is not UNDEFINED}
     if kind is PYDANTIC:
         return convert(_by_alias(cls, fields), cls, place)
     if kind is NAMED_TUPLES:

@@ -3,6 +3,7 @@
 --- @include publish_end
 --- @include read_spec
 --- @include release_active
+--- @include rest_counter
 --- @include tell_worker
 --- @include unplace_job
 
@@ -21,5 +22,6 @@ local function dropJob(base, workflow, id)
   end
   publishEnd(base, workflow, id, spec, 'removed', '', record[3], false, record[6])
   eraseJob(base, workflow, id)
+  restCounter(base, workflow)
   return 1
 end

@@ -1,6 +1,7 @@
 --- @include finalize_cancelled
 --- @include key_of
 --- @include read_spec
+--- @include rest_counter
 --- @include tell_worker
 --- @include unplace_job
 
@@ -24,5 +25,6 @@ local function endJob(base, workflow, id, run, reason, now)
   end
   unplaceJob(base, workflow, id, spec, state, record[4])
   finalizeCancelled(base, workflow, id, spec, reason, now, record[3], record[6])
+  restCounter(base, workflow)
   return 1
 end

@@ -7,14 +7,15 @@
 local function maintainGroup(base, workflow, group)
   local ready, groups = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'groups')
   local head = redis.call('ZRANGE', keyOf(base, workflow, 'g', group), 0, 0, 'WITHSCORES')
+  local limits = readLimits(base, workflow)
+  local limited = limits.limiters or readLimits(base).limiters
   if #head == 0 then
+    if limited then redis.call('ZREM', keyOf(base, workflow, 'throttled'), group) end
     redis.call('SREM', groups, group)
     redis.call('ZREM', ready, 'g:' .. group)
     return nil
   end
   redis.call('SADD', groups, group)
-  local limits = readLimits(base, workflow)
-  local limited = limits.limiters or readLimits(base).limiters
   local throttled = limited and redis.call('ZSCORE', keyOf(base, workflow, 'throttled'), group)
   if not throttled and redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group then
     redis.call('ZADD', ready, head[2], 'g:' .. group)
