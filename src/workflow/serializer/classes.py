@@ -5,7 +5,7 @@ import enum
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, get_origin
 
 import msgspec
 
@@ -54,7 +54,7 @@ def _values(cls: type, fields: Iterator[Field], payload: Any, *, trusted: bool) 
             values[field.name] = given[field.wire]
         elif field.default is not msgspec.NODEFAULT:
             values[field.name] = field.default
-        elif field.factory is not None and (trusted or field.factory in _HARMLESS_FACTORIES):
+        elif field.factory is not None and (trusted or _is_harmless(field.factory)):
             values[field.name] = field.factory()
         else:
             raise ValueError(
@@ -62,6 +62,11 @@ def _values(cls: type, fields: Iterator[Field], payload: Any, *, trusted: bool) 
                 + (": give the new field a default" if trusted else ": give it a default, or register() the class")
             )
     return values
+
+
+def _is_harmless(factory: Any) -> bool:
+    """Whether a default factory does no more than make an empty container."""
+    return (get_origin(factory) or factory) in _HARMLESS_FACTORIES
 
 
 def _check_untrusted(cls: type, *, trusted: bool) -> None:
