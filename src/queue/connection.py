@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
 import redis.asyncio
-from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.asyncio.connection import AbstractConnection, ConnectionPool, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -50,6 +50,16 @@ class Connector:
             self._embedded = where
         else:
             self._pool = _pool_of(where)
+
+    def __str__(self) -> str:
+        """Where it is, for logs: without user and password."""
+        if self._pool is None:
+            return str(self._embedded)
+        settings = self._pool.connection_kwargs
+        if "path" in settings:
+            return f"unix://{settings['path']}"
+        scheme = "rediss" if issubclass(self._pool.connection_class, SSLConnection) else "redis"
+        return f"{scheme}://{settings.get('host', 'localhost')}:{settings.get('port', 6379)}/{settings.get('db', 0)}"
 
     async def prepare(self) -> None:
         """Have the embedded server run, where that is asked for.

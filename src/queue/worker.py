@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from ..errors import RedisUnavailableError
 from .calling import ScriptError
 from .duty import Duty, perform
 from .lease import LeaseKeeper
@@ -109,6 +110,8 @@ class Worker:
         namespace = self._namespace
         call = (await namespace.runtime()).call
         await self._declare()
+        if self._stopping.is_set():
+            return
         name = f"worker {self.id}"
         outage = Outage(name)
         self._blocking = namespace.connector.link(timeout=self._safety + SLACK)
@@ -158,6 +161,7 @@ class Worker:
             *(asyncio.create_task(perform(duty, outage), name="lanner duty") for duty in duties),
         ]
         namespace.enter(self)
+        logger.info("%s has started: %d slots for %s", name, self.concurrency, ", ".join(self._handlers))
 
     async def _declare(self) -> None:
         """Say in Redis what caps the code declares."""
@@ -171,6 +175,9 @@ class Worker:
         try:
             await self.start(prepare)
             await self._stopped.wait()
+        except RedisUnavailableError:
+            if self._stopping is None or not self._stopping.is_set():
+                raise
         except asyncio.CancelledError:
             self._hurry.set()
             await asyncio.shield(asyncio.ensure_future(self.stop()))
@@ -195,6 +202,7 @@ class Worker:
         finally:
             self._namespace.leave(self)
             self._stopped.set()
+            logger.info("worker %s has stopped", self.id)
 
     async def _wind_down(self, grace: float) -> None:
         if not self._tasks:
