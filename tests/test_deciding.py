@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lanner.errors import NonRetryableError, RetryAfter, StepFailedError
 from lanner.queue.backoff import backoff_delay_ms
 from lanner.queue.deciding import decide
-from lanner.queue.outcome import Failed, Failure, Retry
+from lanner.queue.outcome import Failed, Failure, Outcome, Retry
 from lanner.queue.spec import DEFAULT_BACKOFF, Spec
 
 
@@ -25,9 +25,14 @@ class Most:
 SPEC = Spec(run="life", max_attempts=5)
 
 
-def delay_of(outcome: Retry | Failed) -> int:
+def delay_of(outcome: Outcome) -> int:
     assert isinstance(outcome, Retry)
     return outcome.delay_ms
+
+
+def failure_of(outcome: Outcome) -> Failure:
+    assert isinstance(outcome, Retry | Failed)
+    return outcome.failure
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_anything_is_retried_until_no_attempt_is_left(error: BaseException) -> N
     for failures in range(4):
         outcome = decide(error, SPEC, failures, rng=Most())
         assert delay_of(outcome) == 500 * 2**failures
-        assert outcome.failure.type == type(error).__name__
+        assert failure_of(outcome).type == type(error).__name__
     assert isinstance(decide(error, SPEC, 4), Failed)
     assert isinstance(decide(error, SPEC, 7), Failed)
 
@@ -97,7 +102,7 @@ def test_one_attempt_is_the_default() -> None:
 def test_an_error_for_good_fails_at_once(error: BaseException) -> None:
     outcome = decide(error, SPEC, 0, non_retryable=(KeyError,))
     assert isinstance(outcome, Failed)
-    assert outcome.failure.type == type(error).__name__
+    assert failure_of(outcome).type == type(error).__name__
 
 
 def test_any_error_can_be_kept_as_text() -> None:
@@ -105,9 +110,9 @@ def test_any_error_can_be_kept_as_text() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
-    failed = decide(SilentError(), Spec(run="life"), 0).failure
+    failed = failure_of(decide(SilentError(), Spec(run="life"), 0))
     assert (failed.type.rpartition(".")[2], failed.message) == ("SilentError", "(its text cannot be had: RuntimeError)")
-    odd = decide(OSError("no file \udcff" + "x" * 10_000), Spec(run="life"), 0).failure
+    odd = failure_of(decide(OSError("no file \udcff" + "x" * 10_000), Spec(run="life"), 0))
     assert odd.message.startswith("no file \\udcffxxx")
     assert len(odd.message) < 5_000
     assert Failure.loads(odd.dumps()) == odd

@@ -5,11 +5,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from lanner.errors import NonRetryableError, StepError, StepFailedError
+from lanner.errors import NonRetryableError, StepError
 from lanner.queue.claim import EndReason
 from lanner.queue.outcome import Cancelled, Completed, Failed, Outcome, Released, Retry, Suspended
 from lanner.workflow.context import Context, SyncContext
@@ -305,6 +306,25 @@ async def test_a_plain_workflow_has_the_same_rules_for_names(threads: Threads) -
     )
 
 
+async def test_a_plain_workflow_may_try_a_step_again(threads: Threads) -> None:
+    runs: list[str] = []
+
+    def workflow(ctx: SyncContext[None]) -> str:
+        def outer() -> str:
+            ctx.step.do("inner", runs.append, "inner")
+            runs.append("outer")
+            if runs.count("outer") == 1:
+                raise OSError
+            return "through"
+
+        with suppress(OSError):
+            ctx.step.do("outer", outer)
+        return ctx.step.do("outer", outer)
+
+    assert await MemoryJob(workflow, threads=threads).attempt() == completed("through")
+    assert runs == ["inner", "outer", "outer"]
+
+
 async def test_a_plain_step_fails_for_good_as_any_other(threads: Threads) -> None:
     runs: list[str] = []
 
@@ -312,17 +332,20 @@ async def test_a_plain_step_fails_for_good_as_any_other(threads: Threads) -> Non
         runs.append("charge")
         raise NonRetryableError("declined")
 
-    def workflow(ctx: SyncContext[None]) -> str:
-        try:
-            ctx.step.do("charge", charge)
-        except NonRetryableError as caught:
-            if isinstance(caught, StepFailedError):
-                return caught.message
-        raise OSError
+    def workflow(ctx: SyncContext[None]) -> list[str]:
+        said: list[str] = []
+        for _ in range(2):
+            try:
+                ctx.step.do("charge", charge)
+            except NonRetryableError as caught:
+                said.append(type(caught).__name__)
+        if ctx.attempt == 1:
+            raise OSError(str(said))
+        return said
 
     job = MemoryJob(workflow, threads=threads)
-    await job.attempt()
-    assert await job.attempt() == completed("declined")
+    assert "['NonRetryableError', 'StepFailedError']" in failure_of(await job.attempt())
+    assert await job.attempt() == completed(["StepFailedError", "StepFailedError"])
     assert runs == ["charge"]
 
 

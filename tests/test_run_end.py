@@ -235,15 +235,15 @@ async def in_gather(*branches: Coroutine[Any, Any, object]) -> None:
 
 
 async def in_task_groups(*branches: Coroutine[Any, Any, object]) -> None:
-    """Each branch in a group of its own, inside another."""
+    """Each branch in a group of its own, four deep."""
 
-    async def inner(branch: Coroutine[Any, Any, object]) -> None:
+    async def inside(branch: Coroutine[Any, Any, object], depth: int) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(branch)
+            group.create_task(inside(branch, depth - 1) if depth else branch)
 
     async with asyncio.TaskGroup() as group:
         for branch in branches:
-            group.create_task(inner(branch))
+            group.create_task(inside(branch, 3))
 
 
 async def in_tasks_that_nobody_cancels(*branches: Coroutine[Any, Any, object]) -> None:
@@ -254,7 +254,10 @@ async def in_tasks_that_nobody_cancels(*branches: Coroutine[Any, Any, object]) -
 @pytest.mark.parametrize("together", [in_gather, in_task_groups, in_tasks_that_nobody_cancels])
 @every_reason
 async def test_every_branch_cleans_up_to_its_end(
-    threads: Threads, together: Callable[..., Coroutine[Any, Any, None]], reason: EndReason
+    threads: Threads,
+    together: Callable[..., Coroutine[Any, Any, None]],
+    reason: EndReason,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     begun: list[str] = []
     seen: list[str] = []
@@ -277,6 +280,7 @@ async def test_every_branch_cleans_up_to_its_end(
     end(job, reason)
     assert_ended(await running, reason)
     assert sorted(seen) == ["a", "b", "c"]
+    assert caplog.messages == [], "none of them had to be told twice"
 
 
 @every_reason
@@ -333,21 +337,22 @@ async def test_a_run_that_does_not_stop_is_left_behind_and_can_do_no_harm(
 
 async def test_a_run_that_tries_again_and_again_does_not_block_the_loop(threads: Threads) -> None:
     busy = Busy()
+    tries: list[int] = []
 
     async def workflow(ctx: Context[None]) -> None:
-        while True:
+        while len(tries) < 10_000 and "give up" not in busy.seen:
             with suppress(asyncio.CancelledError):
+                tries.append(len(tries))
                 await ctx.step.do("busy", busy.step)
-            if "give up" in busy.seen:
-                return
 
     job = MemoryJob(workflow, threads=threads)
     running = job.begin()
     await busy.begun.wait()
     end(job, EndReason.SHUTDOWN)
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.1)
     busy.seen.append("give up")
     assert_ended(await running, EndReason.SHUTDOWN)
+    assert 2 < len(tries) < 1_000
 
 
 async def test_who_waits_for_a_run_and_is_cancelled_ends_it(threads: Threads) -> None:
@@ -387,6 +392,31 @@ async def test_an_end_while_left_over_steps_are_awaited_cuts_them(threads: Threa
     end(job, EndReason.SHUTDOWN)
     assert_ended(await running, EndReason.SHUTDOWN)
     assert busy.seen == ["step cut"]
+
+
+async def test_an_event_that_arrives_when_the_run_has_ended_is_not_taken(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        await in_tasks_that_nobody_cancels(ctx.step.wait_for_event("approved", timeout=0.9))
+
+    job = MemoryJob(workflow, threads=threads)
+    running = job.begin()
+    await wait_until(lambda: job.record.steps)
+    end(job, EndReason.SHUTDOWN)
+    job.send("approved", 1)
+    assert_ended(await running, EndReason.SHUTDOWN)
+    assert len(job.record.events) == 1
+    assert len(job.record.writes) == 1
+
+
+async def test_a_loop_that_is_torn_down_leaves_no_run_without_an_outcome(threads: Threads) -> None:
+    async def workflow(ctx: Context[None]) -> None:
+        await ctx.step.wait("long", HOUR)
+
+    others = asyncio.all_tasks()
+    outcome = MemoryJob(workflow, threads=threads).claim().start()
+    for task in asyncio.all_tasks() - others:
+        task.cancel()  # before its first step
+    assert isinstance(await outcome, Retry)
 
 
 class Stray(BaseException):

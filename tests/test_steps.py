@@ -602,30 +602,51 @@ async def test_steps_still_running_when_the_run_ends_are_awaited_and_kept(
     assert "'left behind', 'left behind/inner'" in warning
 
 
-async def test_no_step_begins_after_the_run_has_returned(threads: Threads) -> None:
+async def test_after_the_run_has_returned_only_steps_that_are_open_go_on(threads: Threads) -> None:
     counted = Counted()
-    go_on = asyncio.Event()
+    returned = asyncio.Event()
     branches: list[asyncio.Task[None]] = []
 
-    async def first() -> None:
-        await counted.of("first")
-        await go_on.wait()
-
     async def workflow(ctx: Context[None]) -> None:
+        async def first() -> None:
+            await counted.of("first")
+            await returned.wait()
+
+        async def outer() -> None:
+            await returned.wait()
+            await ctx.step.do("inner", asyncio.sleep, 0.02)
+
         async def branch() -> None:
             await ctx.step.do("first", first)
             await ctx.step.do("second", counted.of, "second")
 
         branches.append(asyncio.create_task(branch()))
+        branches.append(asyncio.create_task(ctx.step.do("outer", outer)))
         await wait_until(lambda: counted.runs)
-        asyncio.get_running_loop().call_later(0.01, go_on.set)
+        asyncio.get_running_loop().call_later(0.01, returned.set)
 
     job = MemoryJob(workflow, threads=threads)
     assert await job.attempt() == completed(None)
     await asyncio.wait(branches)
     assert branches[0].cancelled()
     assert counted.runs == {"first": 1}
-    assert set(job.record.steps) == {"first"}
+    assert set(job.record.steps) == {"first", "outer", "outer/inner"}
+
+
+async def test_a_run_inside_a_step_of_another_has_steps_of_its_own(threads: Threads) -> None:
+    async def inner(ctx: Context[None]) -> None:
+        await ctx.step.do("step", Counted().of, "x")
+
+    async def without_result() -> None:
+        await inner_job.attempt()
+
+    async def workflow(ctx: Context[None]) -> None:
+        await ctx.step.do("outer", without_result)
+
+    inner_job, job = MemoryJob(inner, threads=threads), MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == completed(None)
+    assert set(inner_job.record.steps) == {"step"}
+    assert set(job.record.steps) == {"outer"}
 
 
 async def test_the_context_says_which_job_it_is(threads: Threads) -> None:

@@ -208,6 +208,18 @@ async def test_a_wait_raced_against_work_does_not_hold_the_run_that_has_its_resu
     assert await MemoryJob(workflow, threads=threads).attempt() == completed("in time")
 
 
+async def test_a_short_wait_that_nobody_awaits_is_not_slept_through(threads: Threads) -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def workflow(ctx: Context[None]) -> str:
+        left.append(asyncio.create_task(ctx.step.wait("a moment", 0.9)))
+        return await ctx.step.do("work", Trace().note, "work", 0.05)
+
+    assert await MemoryJob(workflow, threads=threads).attempt() == completed("work")
+    await asyncio.wait(left)
+    assert left[0].cancelled()
+
+
 async def test_a_wait_raced_against_work_ends_while_the_work_still_runs(threads: Threads) -> None:
     begun = asyncio.Event()
 

@@ -129,8 +129,6 @@ class Engine:
         Raises:
             StepError: Instead of what would end the process if it left a task.
         """
-        if self.calls.ended:
-            return ""
         if isinstance(error, (SystemExit, KeyboardInterrupt)):
             raise StepError(
                 f"step {call.path!r} raised {type(error).__name__}({error}), which would end the worker: raise an "
