@@ -5,6 +5,7 @@
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost), claims (index in wants, id, data, spec,
 ---   failed attempts, checkpoints or false), ms until there may be more to claim (0: at once | -1: nothing in sight)
 --- @include apply_outcome
+--- @include end_descendants
 --- @include key_of
 --- @include read_clock
 --- @include read_receipt
@@ -15,6 +16,7 @@
 --- @include trim_ended
 --- @include wake_capped
 --- @include write_receipt
+local ENDED_ALONG = 10
 requireMemory(KEYS[1])
 local base, worker, number, lease, total = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, token, last = readClock(), worker .. ':' .. number, 5 + 6 * tonumber(ARGV[5])
@@ -47,6 +49,7 @@ local claims, again = {}, nil
 if total > 0 then claims, again = reserve(base, token, lease, total, wants, now) end
 if last > 5 then
   wakeCapped(base, now)
+  endDescendants(base, ENDED_ALONG, now)
   local seen = {}
   for i = 7, last, 6 do
     if not seen[ARGV[i]] then

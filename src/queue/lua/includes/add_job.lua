@@ -6,7 +6,8 @@
 --- @include key_of
 --- @include read_spec
 
---- Add one job. `at`: empty for now, `+ms` from now, or an instant. `unique`: live | retained. `waiter`: empty, or a
+--- Add one job. `at`: empty for now, `+ms` from now, an instant, or
+--- `parked` (it waits for children). `unique`: live | retained. `waiter`: empty, or a
 --- process that waits for the end, or watches, from the start (`waiters process` | `watchers process`). `dedup`: empty,
 --- or `throttle ms key` | `debounce ms key`. An ended job of the id is replaced where `unique` allows it: what is left
 --- of that life is erased first. Returns '' when added (or when it was added by this very call before), else nonce,
@@ -19,7 +20,7 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
     local delay = string.match(dedup, '^debounce (%d+)')
     if delay then at = '+' .. delay end
   end
-  local existing = redis.call('HMGET', job, 'state', 'spec')
+  local existing = redis.call('HMGET', job, 'state', 'spec', 'kids')
   local spec = readSpec(text)
   if existing[1] then
     local state, run = existing[1], readSpec(existing[2]).run
@@ -28,7 +29,7 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
       return table.concat({ run, state, id }, ' ')
     end
     redis.call('ZREM', keyOf(base, workflow, state), id)
-    eraseJob(base, workflow, id)
+    eraseJob(base, workflow, id, existing[3])
   end
   text = string.format('{"created":%.0f,', now) .. string.sub(text, 2)
   local role, process = string.match(waiter, '^(%a+) (.*)$')
@@ -37,7 +38,10 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
   if spec.expires > 0 then
     redis.call('ZADD', keyOf(base, workflow, 'expiring'), math.max(instant or now, now) + spec.expires, id)
   end
-  if instant and instant > now then
+  if at == 'parked' then
+    redis.call('HSET', job, 'state', 'parked', 'data', data, 'spec', text)
+    redis.call('ZADD', keyOf(base, workflow, 'parked'), now, id)
+  elseif instant and instant > now then
     redis.call('HSET', job, 'data', data, 'spec', text)
     addDelayed(base, workflow, id, instant)
   else

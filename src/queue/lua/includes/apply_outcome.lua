@@ -20,32 +20,33 @@
 --- Returns 1, or 0 where the claim is lost and nothing was written.
 local function applyOutcome(base, kind, workflow, id, token, text, number, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'token', 'spec', 'waiters', 'cancel', 'score', 'stalls', 'watchers')
+  local record = redis.call('HMGET', job, 'token', 'spec', 'cancel', 'score', 'stalls', 'waiters', 'watchers', 'parent', 'kids')
   if record[1] ~= token then return '0' end
-  local spec, waiters, place = readSpec(record[2]), record[3], tonumber(record[5])
-  if record[4] then kind, text = 'cancelled', record[4] end
+  local spec, place = readSpec(record[2]), tonumber(record[4])
+  local told = { record[6], record[7], record[8], record[9] }
+  if record[3] then kind, text = 'cancelled', record[3] end
   local holds = spec.strict and spec.group ~= '' and (kind == 'retry' or kind == 'suspended' or kind == 'limited')
   releaseActive(base, workflow, id, spec, holds)
   if kind == 'completed' then
-    finalizeCompleted(base, workflow, id, spec, text, now, waiters, record[7])
+    finalizeCompleted(base, workflow, id, spec, text, now, told)
   elseif kind == 'failed' then
-    finalizeFailed(base, workflow, id, spec, text, now, waiters, record[7])
+    finalizeFailed(base, workflow, id, spec, text, now, told)
   elseif kind == 'cancelled' then
-    finalizeCancelled(base, workflow, id, spec, text, now, waiters, record[7])
+    finalizeCancelled(base, workflow, id, spec, text, now, told)
   else
     redis.call('HSET', job, 'token', '')
     if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
-    if kind ~= 'released' and record[6] then redis.call('HDEL', job, 'stalls') end
+    if kind ~= 'released' and record[5] then redis.call('HDEL', job, 'stalls') end
     if kind == 'retry' then
       redis.call('HSET', job, 'failure', text)
       redis.call('HINCRBY', job, 'failures', 1)
-      redis.call('HDEL', job, 'started', holds and 'started' or 'score')
+      redis.call('HDEL', job, 'started', 'awaits', holds and 'started' or 'score')
       addDelayed(base, workflow, id, now + number)
       if record[7] then announce(base, workflow, id, spec.run, 'retrying', text, record[7]) end
     elseif kind == 'limited' then
       -- the next claim starts the attempt again; none has failed
       redis.call('HSETNX', job, 'failures', 0)
-      redis.call('HDEL', job, 'started')
+      redis.call('HDEL', job, 'started', 'awaits')
       if text ~= '' and (chooseLimiters(base, workflow) or {})[text] then
         pauseLimiter(base, text, now + number, now)
         addWaiting(base, workflow, id, spec, place, holds)

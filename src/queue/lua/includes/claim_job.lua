@@ -11,7 +11,7 @@
 --- for a job that is not there to claim: gone, or expired before it began, which fails it; false for one that may not.
 local function claimJob(base, workflow, id, place, token, now, mayStart)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers')
+  local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
   if record[1] ~= 'waiting' then return nil end
   if record[5] then
     redis.call('HSET', job, 'state', 'active', 'token', token, 'score', place)
@@ -30,8 +30,8 @@ local function claimJob(base, workflow, id, place, token, now, mayStart)
     if record[6] then announce(base, workflow, id, readSpec(record[3]).run, 'started', record[4] or '0', record[6]) end
     emitEvent(base, workflow, 'started', id)
   end
-  -- a first attempt has no checkpoints to read
+  -- a first attempt has no checkpoints to read, but what its children left there
   local steps = {}
-  if record[4] or record[5] then steps = readSteps(base, workflow, id) end
+  if record[4] or record[5] or record[7] then steps = readSteps(base, workflow, id) end
   return { id, record[2], record[3], record[4] or '0', steps }, not record[5]
 end

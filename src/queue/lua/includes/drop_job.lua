@@ -1,27 +1,32 @@
+--- @include cascade_end
 --- @include erase_job
 --- @include key_of
 --- @include publish_end
+--- @include read_clock
 --- @include read_spec
+--- @include read_told
 --- @include release_active
 --- @include rest_counter
+--- @include settle_child
 --- @include tell_worker
 --- @include unplace_job
 
---- Remove a job and everything of it. The claim of one that runs is lost, and its worker told.
---- Returns 1: removed | -1: there is no such job.
+--- Remove a job and everything of it, and what it started with it. The claim of one that runs is lost, and its worker
+--- told. Returns 1: removed | -1: there is no such job.
 local function dropJob(base, workflow, id)
-  local record =
-    redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'waiters', 'holds', 'token', 'watchers')
+  local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'holds', 'token')
   if not record[1] then return -1 end
-  local spec = readSpec(record[2])
+  local spec, told = readSpec(record[2]), readTold(base, workflow, id)
   if record[1] == 'active' then
-    tellWorker(base, record[5], 'lost', workflow, id)
+    tellWorker(base, record[4], 'lost', workflow, id)
     releaseActive(base, workflow, id, spec, false)
   else
-    unplaceJob(base, workflow, id, spec, record[1], record[4])
+    unplaceJob(base, workflow, id, spec, record[1], record[3])
   end
-  publishEnd(base, workflow, id, spec, 'removed', '', record[3], false, record[6])
-  eraseJob(base, workflow, id)
+  publishEnd(base, workflow, id, spec, 'removed', '', false, told)
+  if told[4] then cascadeEnd(base, workflow, id, 'children', 'remove') end
+  eraseJob(base, workflow, id, told[4])
+  if told[3] then settleChild(base, workflow, id, told[3], 'removed', '', readClock()) end
   restCounter(base, workflow)
   return 1
 end

@@ -1,6 +1,7 @@
 --- @include finalize_cancelled
 --- @include key_of
 --- @include read_spec
+--- @include read_told
 --- @include rest_counter
 --- @include tell_worker
 --- @include unplace_job
@@ -10,7 +11,7 @@
 --- Returns 1: it is, or will end as, cancelled | 0: it has ended otherwise | -1: there is no such job.
 local function endJob(base, workflow, id, run, reason, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'holds', 'token', 'watchers')
+  local record = redis.call('HMGET', job, 'state', 'spec', 'holds', 'token')
   local state = record[1]
   if not state then return -1 end
   local spec = readSpec(record[2])
@@ -19,12 +20,12 @@ local function endJob(base, workflow, id, run, reason, now)
   if state == 'completed' or state == 'failed' then return 0 end
   if state == 'active' then
     if redis.call('HSETNX', job, 'cancel', reason) == 1 then
-      tellWorker(base, record[5], 'cancel', workflow, id, reason)
+      tellWorker(base, record[4], 'cancel', workflow, id, reason)
     end
     return 1
   end
-  unplaceJob(base, workflow, id, spec, state, record[4])
-  finalizeCancelled(base, workflow, id, spec, reason, now, record[3], record[6])
+  unplaceJob(base, workflow, id, spec, state, record[3])
+  finalizeCancelled(base, workflow, id, spec, reason, now, readTold(base, workflow, id))
   restCounter(base, workflow)
   return 1
 end

@@ -4,6 +4,7 @@
 --- @include finalize_failed
 --- @include key_of
 --- @include read_spec
+--- @include read_told
 --- @include release_active
 --- @include tell_worker
 
@@ -12,19 +13,19 @@
 --- Returns 'recovered' | 'stalled' | 'cancelled', or nil where the claim had no record.
 local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'spec', 'waiters', 'cancel', 'score', 'token', 'watchers')
+  local record = redis.call('HMGET', job, 'state', 'spec', 'cancel', 'score', 'token')
   if record[1] ~= 'active' then
     redis.call('ZREM', keyOf(base, nil, 'active'), workflow .. ':' .. id)
     redis.call('SREM', keyOf(base, workflow, 'active'), id)
     return nil
   end
   local spec = readSpec(record[2])
-  tellWorker(base, record[6], 'lost', workflow, id)
+  tellWorker(base, record[5], 'lost', workflow, id)
   releaseActive(base, workflow, id, spec, false)
   redis.call('HSET', job, 'token', '')
   redis.call('HDEL', job, 'holds')
-  if record[4] then
-    finalizeCancelled(base, workflow, id, spec, record[4], now, record[3], record[7])
+  if record[3] then
+    finalizeCancelled(base, workflow, id, spec, record[3], now, readTold(base, workflow, id))
     return 'cancelled'
   end
   local stalls = redis.call('HINCRBY', job, 'stalls', 1)
@@ -33,10 +34,10 @@ local function recoverClaim(base, workflow, id, now)
       type = 'StalledError',
       message = string.format('its worker was lost %d times in a row without any progress between', stalls),
     })
-    finalizeFailed(base, workflow, id, spec, failure, now, record[3], record[7])
+    finalizeFailed(base, workflow, id, spec, failure, now, readTold(base, workflow, id))
     return 'stalled'
   end
-  addWaiting(base, workflow, id, spec, tonumber(record[5]))
+  addWaiting(base, workflow, id, spec, tonumber(record[4]))
   armWake(base, workflow)
   return 'recovered'
 end

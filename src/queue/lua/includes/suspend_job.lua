@@ -4,11 +4,13 @@
 --- @include key_of
 --- @include waiting_event
 
---- Put a job to sleep until an instant (nil: none), or until one of the named events (a line each).
---- An event that arrived before this is not missed, nor an instant that has passed: the job is runnable again at once.
+--- Put a job to sleep until an instant (nil: none), or until one of the named events (a line each; a name after a tab is
+--- that of a barrier of children). What arrived before this is not missed, nor an instant that has passed: the job is
+--- runnable again at once.
 local function suspendJob(base, workflow, id, spec, place, holds, names, instant, now)
   local job = keyOf(base, workflow, 'j', id)
-  if (instant and instant <= now) or (names ~= '' and waitingEvent(base, workflow, id, names)) then
+  local news = redis.call('HDEL', job, 'news') == 1
+  if news or (instant and instant <= now) or (names ~= '' and waitingEvent(base, workflow, id, names)) then
     addWaiting(base, workflow, id, spec, place, holds)
     armWake(base, workflow)
     return

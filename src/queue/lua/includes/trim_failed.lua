@@ -14,6 +14,6 @@ local function trimFailed(base, workflow, count, age, now)
   end
   for _, id in ipairs(dropped) do
     redis.call('ZREM', failed, id)
-    eraseJob(base, workflow, id)
+    eraseJob(base, workflow, id, redis.call('HGET', keyOf(base, workflow, 'j', id), 'kids'))
   end
 end

@@ -1,0 +1,14 @@
+--- @include key_of
+--- @include publish_end
+--- @include trim_failed
+
+--- Enter a job as failed for good, with its steps, so that a retry by hand goes on from them. `told`: as `readTold`
+--- gives it; the parent is for the caller to tell.
+local function failRecord(base, workflow, id, spec, failure, now, told)
+  local job = keyOf(base, workflow, 'j', id)
+  redis.call('HSET', job, 'state', 'failed', 'failure', failure, 'token', '', 'finished', now)
+  redis.call('HDEL', job, 'waiters', 'watchers', 'holds', 'awaits')
+  redis.call('ZADD', keyOf(base, workflow, 'failed'), now, id)
+  publishEnd(base, workflow, id, spec, 'failed', failure, spec.keep_failed[1] ~= 0, told)
+  trimFailed(base, workflow, spec.keep_failed[1], spec.keep_failed[2], now)
+end
