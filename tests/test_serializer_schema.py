@@ -18,6 +18,7 @@ import attrs
 import msgspec
 import pydantic
 import pytest
+from typing_extensions import TypeAliasType
 
 from lanner.errors import InvalidArgumentError, SerializationError
 from lanner.workflow.serializer import UNDEFINED, URL, convert, dumps, loads, register
@@ -382,6 +383,34 @@ def test_a_class_that_cannot_be_converted_to_is_refused_as_an_argument() -> None
 
     with pytest.raises(InvalidArgumentError, match=r"Untagged: Type unions may not contain more than one dataclass"):
         loads(plain({"pet": {"lives": 1}}), Untagged)
+
+
+def test_aliases_of_types_are_seen_through() -> None:
+    @dataclass
+    class Local:
+        inside: int
+
+    # type checkers want both of these at the top of a module, where the class is not
+    make_alias: Any = TypeAliasType
+    make_variable: Any = TypeVar
+    pets: Any = make_alias("Pets", list[Local | Cat])
+    assert loads(dumps([Local(1)]), pets) == [Local(1)]
+    assert loads(dumps([Local(1)]), make_variable("Bound", bound=Local), convert=False) == [Local(1)]
+
+
+def test_a_type_that_cannot_be_hashed_is_a_type() -> None:
+    hint: Any = Annotated[Cat | Dog, {"not": "hashable"}]
+    assert loads(plain({"name": "rex"}), hint) == Dog("rex")
+    assert loads(dumps(Dog("rex")), hint) == Dog("rex")
+
+
+class Unresolved:
+    inside: "Nowhere"  # type: ignore[name-defined]  # noqa: F821 - it is nowhere
+
+
+def test_a_hint_whose_annotations_cannot_be_resolved_names_itself_only() -> None:
+    read = loads(dumps({"a": Cat(1)}), dict[str, Unresolved | Cat], convert=False)
+    assert read == {"a": Cat(1)}
 
 
 def test_deep_data_does_not_exhaust_the_stack_of_a_recursive_type() -> None:

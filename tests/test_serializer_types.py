@@ -10,7 +10,7 @@ from array import array
 from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lanner.errors import SerializationError
 from lanner.workflow.serializer import UNDEFINED, URL, RecordedError, Uint8Array, dumps, loads
 from support.shapes import shape
 
@@ -114,6 +115,19 @@ class Attrs:
 @attrs.frozen
 class Positive:
     number: int = attrs.field(validator=attrs.validators.gt(0))
+
+
+@attrs.define
+class Growing:
+    old: int
+    new: list[Any] = attrs.field(factory=list[Any])
+    newer: int = 5
+
+
+@attrs.define
+class Derived:
+    old: int
+    doubled: int = attrs.field(default=attrs.Factory(lambda self: self.old * 2, takes_self=True))
 
 
 class Model(pydantic.BaseModel):
@@ -363,3 +377,56 @@ def test_a_restored_struct_with_post_init_is_of_its_own_class() -> None:
     assert msgspec.json.encode(read) == msgspec.json.encode(Renamed(some_field=1))
     with pytest.raises(AttributeError):
         setattr(read, "some_field", 2)  # noqa: B010 - what type checkers refuse is tried
+
+
+def annotated(payload: Any, cls: type, form: str = "class") -> str:
+    return json.dumps({"json": payload, "meta": {"values": [[form, f"{__name__}:{cls.__qualname__}"]], "v": 1}})
+
+
+def test_a_field_that_has_been_added_gets_its_default() -> None:
+    assert loads(annotated({"old": 1}, Growing)) == Growing(1)
+    assert loads(annotated({"old": 1}, Growing)).new is not loads(annotated({"old": 1}, Growing)).new
+
+
+@pytest.mark.parametrize(
+    ("payload", "cls", "form", "what"),
+    [
+        ({}, Growing, "class", "the field 'old' of Growing is missing in what was stored: give it a default"),
+        ({"old": 1}, Derived, "class", "the field 'doubled' of Derived is missing"),
+        ([1], Growing, "class", "an object is needed here, not a list"),
+        ("GREEN", Color, "custom", "Color has no member 'GREEN'"),
+        (1, Color, "custom", "Color has no member 1"),
+        ("1", Permission, "custom", "a Permission is read from an integer, not from a text"),
+        (True, Permission, "custom", "a Permission is read from an integer, not from true or false"),
+        (8, Permission, "custom", "8"),
+        ("RED", Color, "class", "it is annotated as class, which is not for such classes"),
+        ({"old": 1}, Growing, "custom", "it is annotated as custom, which is not for such classes"),
+    ],
+)
+def test_what_is_no_state_of_a_class_is_refused(payload: Any, cls: type, form: str, what: str) -> None:
+    with pytest.raises(SerializationError, match=what):
+        loads(annotated(payload, cls, form))
+
+
+class Anonymous(enum.Enum):
+    A = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Anonymous":
+        made: Any = object.__new__(cls)
+        made._name_, made._value_ = "made up", value
+        return cast("Anonymous", made)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (Anonymous(2), "is no named member of its enum"),
+        (array("B", [1]), "an array of typecode 'B' has no counterpart: use one of b, h, H, .*, or bytes"),
+        (array("l", [1]), "an array of typecode 'l' has no counterpart"),
+    ],
+    ids=str,
+)
+def test_what_could_not_be_read_back_is_not_written(value: Any, what: str) -> None:
+    with pytest.raises(SerializationError, match=what):
+        dumps(value)

@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import enum
+import inspect
 import json
 import math
 import os
@@ -244,6 +245,15 @@ def test_one_object_in_two_places_is_no_cycle() -> None:
 def test_three_hundred_levels_are_written_and_read(wrap: Callable[[Any], Any]) -> None:
     value = _nested(300, wrap)
     assert repr(loads(dumps(value))) == repr(value)
+
+
+def test_a_stack_that_is_used_up_is_an_error_with_a_reason() -> None:
+    def deeper(frames: int) -> str:
+        return deeper(frames - 1) if frames else dumps(_nested(250, in_tuple))
+
+    used = len(inspect.stack(0))
+    with pytest.raises(SerializationError, match=r"^\$.*nested too deep \(more than 300 levels, or a deep stack\)"):
+        deeper(sys.getrecursionlimit() - used - 150)
 
 
 def test_a_text_of_five_megabytes_is_written_and_read() -> None:

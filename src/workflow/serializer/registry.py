@@ -60,7 +60,7 @@ def register(
         >>> class Money:
         ...     def __init__(self, amount: int, currency: str) -> None:
         ...         self.amount, self.currency = amount, currency
-        >>> _ = register(Money, "money", lambda m: (m.amount, m.currency), lambda fields: Money(*fields))
+        >>> _ = register(Money, "shop.money", lambda m: (m.amount, m.currency), lambda fields: Money(*fields))
         >>> loads(dumps(Money(5, "EUR"))).currency
         'EUR'
     """
