@@ -5,6 +5,8 @@ steps are checkpointed in Redis, and replayed after a retry, a crash or a long w
 """
 
 from .errors import (
+    ChildCancelledError,
+    ChildFailedError,
     ClosedError,
     DataModelError,
     EmbeddedServerError,
@@ -16,6 +18,7 @@ from .errors import (
     JobFailedError,
     JobNotFoundError,
     LannerError,
+    MapFailedError,
     NonRetryableError,
     RateLimited,
     RedisUnavailableError,
@@ -39,6 +42,8 @@ from .workflow.workflow import Workflow
 
 __all__ = [
     "Backoff",
+    "ChildCancelledError",
+    "ChildFailedError",
     "ClosedError",
     "Context",
     "DataModelError",
@@ -54,6 +59,7 @@ __all__ = [
     "JobNotFoundError",
     "KeepFailed",
     "LannerError",
+    "MapFailedError",
     "NonRetryableError",
     "RateLimit",
     "RateLimited",

@@ -3,10 +3,13 @@
 All of them share one base class, ``LannerError``. This module imports nothing of Lanner.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
 
 __all__ = [
+    "ChildCancelledError",
+    "ChildFailedError",
     "ClosedError",
     "DataModelError",
     "EmbeddedServerError",
@@ -18,6 +21,7 @@ __all__ = [
     "JobFailedError",
     "JobNotFoundError",
     "LannerError",
+    "MapFailedError",
     "NonRetryableError",
     "RateLimited",
     "RedisUnavailableError",
@@ -123,6 +127,33 @@ class JobCancelledError(JobError):
         text = f"job {job_id!r} of workflow {workflow!r} was cancelled" + (f": {reason}" if reason else "")
         super().__init__(text, workflow=workflow, job_id=job_id)
         self.reason = reason
+
+
+class ChildFailedError(JobFailedError):
+    """A child of the run has failed for good. Not caught, it fails the run for good as well."""
+
+
+class ChildCancelledError(JobCancelledError):
+    """A child of the run was cancelled or removed. Not caught, it fails the run for good."""
+
+
+class MapFailedError(LannerError):
+    """Too few children of a ``map`` succeeded. Not caught, it fails the run for good.
+
+    Attributes:
+        step: The step's path.
+        successes: How many succeeded.
+        wanted: How many were asked for.
+        failures: The failures of the others.
+    """
+
+    def __init__(self, *, step: str, successes: int, wanted: int, failures: Sequence[JobError]) -> None:
+        first = f"; the first: {failures[0]}" if failures else ""
+        super().__init__(f"step {step!r}: {successes} children succeeded, {wanted} were asked for{first}")
+        self.step = step
+        self.successes = successes
+        self.wanted = wanted
+        self.failures = list(failures)
 
 
 class WaitTimeoutError(JobError, TimeoutError):

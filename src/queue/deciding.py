@@ -3,13 +3,24 @@
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import cast
+from typing import Final, cast
 
-from ..errors import InvalidArgumentError, NonRetryableError, RateLimited, RetryAfter
+from ..errors import (
+    ChildCancelledError,
+    ChildFailedError,
+    InvalidArgumentError,
+    MapFailedError,
+    NonRetryableError,
+    RateLimited,
+    RetryAfter,
+)
 from .backoff import Rng, backoff_delay_ms
 from .outcome import Failed, Failure, Limited, Retry
 from .spec import Spec
 from .validation import check_id, duration_ms
+
+# a child that has ended gives the same again in each attempt
+FINAL: Final = (NonRetryableError, ChildFailedError, ChildCancelledError, MapFailedError)
 
 
 def decide(
@@ -45,7 +56,7 @@ def decide(
 
 def is_final(error: BaseException, non_retryable: tuple[type[BaseException], ...] = ()) -> bool:
     """Whether no further attempt can help: only what was raised counts, not what caused it."""
-    return any(isinstance(each, (NonRetryableError, *non_retryable)) for each in _raised(error))
+    return any(isinstance(each, (*FINAL, *non_retryable)) for each in _raised(error))
 
 
 def _limited(error: BaseException) -> Limited | None:

@@ -189,6 +189,7 @@ class Job:
             lambda runtime: cancel_job(runtime.call, workflow=self.queue.id, id=self.id, run=self.run, reason=reason),
             f"cancelling job {self.id!r}",
         )
+        await self.queue.namespace.end_descendants()
         return answer == 1
 
     async def send_event(self, name: str, text: str, *, event_id: str) -> bool:

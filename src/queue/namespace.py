@@ -15,11 +15,13 @@ from .presence import LOST_AFTER_MS, WorkerInfo
 from .queue import Queue
 from .runtime import Runtime
 from .scripts.controlling import maintain_groups, set_limits, set_paused
+from .scripts.descending import end_descendants
 from .scripts.listing import list_workers
 from .validation import check_cap, check_id, duration_ms
 
 T = TypeVar("T")
 DEFAULT_PREFIX: Final = "lanner"
+ENDED_AT_ONCE: Final = 50
 
 
 class Namespace:
@@ -142,6 +144,16 @@ class Namespace:
         return [WorkerInfo.of(*worker) for worker in living] + [
             WorkerInfo.of(worker, int(when), about, how) for worker, how, when, about in departed
         ]
+
+    async def end_descendants(self) -> None:
+        """End the jobs whose parents were cancelled or removed, 50 a call; workers do what is left of this."""
+        while (
+            await self.persist(
+                lambda runtime: end_descendants(runtime.call, limit=ENDED_AT_ONCE), "ending the children of a job"
+            )
+            == ENDED_AT_ONCE
+        ):
+            continue
 
     async def store_limits(self, workflow: str, level: str, limits: Mapping[str, int | str]) -> None:
         """Store limits of a queue, or (empty) of the namespace; groups that wait follow."""

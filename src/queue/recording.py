@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
+from . import keys
 from .calling import Caller, Pauses
 from .claim import Claim
 from .grouping import Grouper
 from .link import NotSentError, UnansweredError
+from .scripts.descending import NewChild, Policy, start_children
 from .scripts.recording import Checkpoint, append_log, record_steps, report_progress, take_event
 
 T = TypeVar("T")
 LOG_LINES: Final = 1000
+CHILDREN_AT_ONCE: Final = 100
 LONGEST_LINE: Final = 4000
 
 
@@ -40,6 +44,35 @@ class Recorder:
                 otherwise=otherwise,
             )
         )
+
+    async def start_children(
+        self, claim: Claim, barrier: str, *, policy: Policy, most: int, rank: int, children: Sequence[NewChild]
+    ) -> bool:
+        """Start children of a claim's job, 100 a call; ``rank`` is that of the first. False: the claim is lost."""
+        for start in range(0, len(children), CHILDREN_AT_ONCE):
+            started = await _persist(
+                partial(
+                    start_children,
+                    self._call,
+                    workflow=claim.workflow,
+                    id=claim.id,
+                    token=claim.token,
+                    barrier=barrier,
+                    policy=policy,
+                    most=most,
+                    rank=rank + start,
+                    children=children[start : start + CHILDREN_AT_ONCE],
+                )
+            )
+            if not started:
+                return False
+        return True
+
+    async def read_steps(self, claim: Claim) -> dict[str, str]:
+        """The checkpoints of a claim's job as they stand now."""
+        key = keys.steps(self._call.base, claim.workflow, claim.id)
+        flat: list[bytes] = await _persist(lambda: self._call.link.call("HGETALL", key))
+        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
 
     async def progress(self, claim: Claim, text: str) -> bool:
         """Say how far a job has come. False: the claim is lost."""

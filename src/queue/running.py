@@ -97,6 +97,8 @@ class Runs:
             claim.end(EndReason.LOST)
         elif what == "event":
             claim.notify(text)
+        elif what == "child":
+            claim.notify(f"\t{text}")
 
     async def end_all(self) -> None:
         """End every run for a shutdown, and wait until each has ended or had its time to clean up.

@@ -4,10 +4,12 @@ from typing import Final
 from .calling import Caller
 from .duty import Duty
 from .scripts.claiming import sweep_claims
+from .scripts.descending import end_descendants
 
 logger: Final = logging.getLogger(__name__)
 LONGEST_INTERVAL_MS: Final = 30_000
 RECOVERED_AT_ONCE: Final = 200
+ENDED_AT_ONCE: Final = 50
 
 
 class Sweep(Duty):
@@ -34,4 +36,6 @@ class Sweep(Duty):
                 swept.recovered,
                 swept.stalled,
             )
+        while await end_descendants(self._call, limit=ENDED_AT_ONCE) == ENDED_AT_ONCE:
+            continue
         return swept.again_ms / 1000

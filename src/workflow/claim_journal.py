@@ -1,8 +1,14 @@
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from ..queue.claim import Claim
 from ..queue.recording import Recorder
+from ..queue.scripts.descending import NewChild, Policy
 from .journal import EVENT_TAKEN, ClaimLost
+
+LONGEST_ID: Final = 256
+LONGEST_STEM: Final = 200
 
 
 class ClaimJournal:
@@ -33,6 +39,24 @@ class ClaimJournal:
         if taken is None or isinstance(taken, str):
             return taken
         raise ClaimLost
+
+    def child_id(self, path: str) -> str:
+        """The id of the child that belongs at a path, the same in each attempt of this life of the job."""
+        claim = self._claim
+        readable = f"{claim.id}/{path}#{claim.spec.run}"
+        if len(readable) <= LONGEST_ID:
+            return readable
+        return f"{claim.id[:LONGEST_STEM]}#{hashlib.blake2b(readable.encode(), digest_size=16).hexdigest()}"
+
+    async def start_children(self, barrier: str, children: Sequence[NewChild], *, policy: Policy, most: int) -> bool:
+        """Start children that a barrier waits for. False: the claim is lost."""
+        return await self._recorder.start_children(
+            self._claim, barrier, policy=policy, most=most, rank=0, children=children
+        )
+
+    async def reload(self) -> Mapping[str, str]:
+        """The checkpoints as they stand now."""
+        return await self._recorder.read_steps(self._claim)
 
     async def progress(self, text: str) -> bool:
         """Say how far the job has come. False: the claim is lost, nothing was said."""

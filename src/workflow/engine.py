@@ -3,15 +3,16 @@
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
 from ..queue.outcome import Failure
+from ..queue.scripts.descending import NewChild, Policy
 from .calls import Call, Calls, RunEnded, nothing
-from .journal import DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
+from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
 from .threads import Threads
 from .values import Values, result_hint
 
@@ -84,6 +85,37 @@ class Engine:
             return await self.journal.take_event(event, path, otherwise)
         except ClaimLost:
             raise self._lost() from None
+
+    async def start_children(self, call: Call, children: Sequence[NewChild], *, policy: Policy, most: int = 0) -> None:
+        """Start children that a call will wait for.
+
+        Raises:
+            RunEnded: The run has ended, or does now because the claim is lost.
+        """
+        if self.calls.ended:
+            await self.calls.refuse(None)
+        call.event = "\t" + call.path
+        if not await self.journal.start_children(call.path, children, policy=policy, most=most):
+            raise self._lost()
+
+    async def await_children(
+        self, call: Call, barrier: str, paths: Sequence[str], *, until_failure: bool = False
+    ) -> None:
+        """Wait until the ends of all children of a barrier stand at their paths (or that of one that has failed)."""
+        recorded = self.calls.recorded
+        call.event = "\t" + barrier
+        while True:
+            call.told = False
+            missing = [path for path in paths if path not in recorded]
+            if missing:
+                found = await self.journal.reload()
+                recorded.update((path, found[path]) for path in missing if path in found)
+                missing = [path for path in missing if path not in found]
+            broken = until_failure and any(not recorded.get(path, CHILD_DONE).startswith(CHILD_DONE) for path in paths)
+            if broken or not missing:
+                return
+            if not call.told:
+                await self.calls.park(call, None)
 
     async def progress(self, value: Any) -> None:
         """Say how far the job has come.

@@ -3,16 +3,19 @@
 A checkpoint is one text: its kind, its state, then what the state carries, as it was given:
 
 - ``do:<value>``, ``event:<value>``, ``child:<value>``: done, with the value's text
-- ``do!<failure>``: failed for good, with the failure's record
+- ``do!<failure>``, ``child!<failure>``: failed for good, with the failure's record
+- ``child~<reason>``: cancelled or removed
+- ``child@<count>``: so many children were started
 - ``wait@<instant>``, ``event@<instant>``: begun, and over at the instant (milliseconds since the epoch)
 - ``event-``: no event came in time
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
 from ..errors import StepError
+from ..queue.scripts.descending import NewChild, Policy
 
 
 class ClaimLost(Exception):  # noqa: N818 - a signal between the journal and the run, which users never see
@@ -49,6 +52,18 @@ class Journal(Protocol):
         """
         ...
 
+    def child_id(self, path: str) -> str:
+        """The id of the child that belongs at a path, the same in each attempt of this life of the job."""
+        ...
+
+    async def start_children(self, barrier: str, children: Sequence[NewChild], *, policy: Policy, most: int) -> bool:
+        """Start children that a barrier waits for; those started before stay as they are. False: the claim is lost."""
+        ...
+
+    async def reload(self) -> Mapping[str, str]:
+        """The checkpoints as they stand now; children write theirs."""
+        ...
+
     async def progress(self, text: str) -> bool:
         """Say how far the job has come. False: the claim is lost, nothing was said."""
         ...
@@ -76,9 +91,12 @@ DONE: Final = ":"
 FAILED: Final = "!"
 PENDING: Final = "@"
 EXPIRED: Final = "-"
+CANCELLED: Final = "~"
 
 EVENT_TAKEN: Final = Kind.EVENT + DONE
 EVENT_EXPIRED: Final = Kind.EVENT + EXPIRED
+CHILD_DONE: Final = Kind.CHILD + DONE
+CHILD_STARTED: Final = Kind.CHILD + PENDING
 
 
 def pending(kind: Kind, until_ms: int) -> str:

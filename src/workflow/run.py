@@ -90,6 +90,7 @@ class Run:
         self._forced: Outcome | None = None
         self._ending: dict[asyncio.Task[Any], int] = {}
         self._main_done = True
+        self._over = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -107,16 +108,16 @@ class Run:
         try:
             return await future
         except asyncio.CancelledError:
-            self._future = self._loop.create_future()
-            self.end(EndReason.SHUTDOWN)
-            self._settle()
-            await self._future
+            if not self._over:
+                self._future = self._loop.create_future()
+                self.end(EndReason.SHUTDOWN)
+                await self._future
             raise
 
     def start(self) -> asyncio.Future[Outcome]:
         """Start the workflow's function. The future has the outcome once nothing of the run goes on.
 
-        For a worker that would otherwise make a task to wait in.
+        For a worker that would otherwise make a task to wait in. To drop the future does not end the run: ``end`` does.
         """
         if self._forced is not None:
             return self._future
@@ -146,7 +147,7 @@ class Run:
             reason: Why.
             detail: The reason of a cancellation, as its caller gave it.
         """
-        if self._forced is None and not self._future.done():
+        if self._forced is None and not self._over:
             self.ended = reason
             self._end(self._outcome_of(reason, detail), reason.value)
 
@@ -315,7 +316,7 @@ class Run:
 
     def _settle(self) -> None:
         """Give the outcome, if nothing of the run goes on."""
-        if self._future.done() or not self._main_done or self._calls.threads:
+        if self._over or not self._main_done or self._calls.threads:
             return
         if self._ending or (self._forced is None and self._calls.open):
             return
@@ -324,8 +325,10 @@ class Run:
             raise RuntimeError("a run has ended in nothing")
         if self._timer is not None:
             self._timer.cancel()
+        self._over = True
         self._engine.close()
-        self._future.set_result(outcome)
+        if not self._future.done():
+            self._future.set_result(outcome)
 
     @property
     def _name(self) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 from ..errors import EventTimeoutError
 from ..queue.validation import check_choice, duration_ms, instant_ms
 from .calls import Call, Scope, here
-from .engine import DO_DONE, Engine
+from .children import ChildSteps
+from .engine import DO_DONE
 from .journal import EVENT_EXPIRED, EVENT_TAKEN, EXPIRED, PENDING, Kind, read_checkpoint
 from .values import check_function, is_async
 
@@ -21,7 +22,7 @@ Step = Coroutine[Any, Any, T]
 Place = Scope | Call | None
 
 
-class Steps:
+class Steps(ChildSteps):
     """The durable steps of a run: ``ctx.step``.
 
     A step's result is kept under its name, together with the names of the steps and scopes that it stands in; when the
@@ -30,10 +31,7 @@ class Steps:
     Each call gives a coroutine that belongs to the scope in which it was made, wherever it is awaited.
     """
 
-    __slots__ = ("_engine",)
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    __slots__ = ()
 
     @overload
     def do(self, name: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Step[T]: ...

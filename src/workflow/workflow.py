@@ -13,6 +13,7 @@ from ..queue.options import BaseOptions, Duration, JobOptions
 from ..queue.queue import Added, Dedup
 from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
+from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
 from ..queue.validation import check_choice
 from . import serializer
@@ -333,6 +334,17 @@ class Workflow(Generic[InputT, OutputT]):
     async def promote(self, job_id: str) -> bool:
         """Have a delayed job run now. Whether it was delayed."""
         return await self.queue.promote(job_id)
+
+    async def new_child(self, path: str, child_id: str, input: InputT, options: Mapping[str, Any]) -> NewChild:
+        """A job of this workflow as the child of a run, as it is sent.
+
+        Raises:
+            InvalidArgumentError: An option cannot be used.
+            SerializationError: The input does not fit the workflow's schema.
+        """
+        where, rest = await self._where(input, {**options, "id": child_id})
+        new, _ = self.queue.prepare(self._text_of(input), where, rest)
+        return NewChild(path, self.id, new.id, new.spec, new.data)
 
     def read_input(self, text: str) -> InputT:
         """A job's input from its payload.

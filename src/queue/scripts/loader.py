@@ -68,11 +68,11 @@ def load(name: str) -> Script:
 def _resolve(
     folder: Traversable, name: str, path: tuple[str, ...], done: set[str]
 ) -> Iterable[tuple[str, tuple[str, int]]]:
-    if name in path:
-        raise ScriptSourceError(f"a cycle of includes: {' -> '.join((*path, name))}")
-    if name in done:
-        return
     place = f"includes/{name}" if path else name
+    if place in path:
+        raise ScriptSourceError(f"a cycle of includes: {' -> '.join((*path, place))}")
+    if place in done:
+        return
     file = folder.joinpath(f"{place}.lua")
     if not file.is_file():
         wanted = f", included by {path[-1]!r}" if path else ""
@@ -81,8 +81,8 @@ def _resolve(
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         include = _INCLUDE.match(line)
         if include:
-            yield from _resolve(folder, include[1], (*path, name), done)
+            yield from _resolve(folder, include[1], (*path, place), done)
         elif line and not line.startswith("--"):
             own.append((line, (place, number)))
-    done.add(name)
+    done.add(place)
     yield from own

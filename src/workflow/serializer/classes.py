@@ -190,12 +190,13 @@ class _PydanticModels:
             if attribute.default_factory is None and type(attribute.default).__name__ != "PydanticUndefinedType"
         }
         instance = object.__new__(cls)
-        state = {
-            "__dict__": values,
-            "__pydantic_fields_set__": {name for name in values if name in payload},
-            "__pydantic_extra__": {k: v for k, v in payload.items() if k not in values} if allows_extra else None,
-            "__pydantic_private__": private or None,
-        }
+        state: dict[str, Any] = {"__dict__": values, "__pydantic_fields_set__": {n for n in values if n in payload}}
+        # a root model has neither, and would take them for fields
+        if not getattr(cls, "__pydantic_root_model__", False):
+            state["__pydantic_extra__"] = (
+                {k: v for k, v in payload.items() if k not in values} if allows_extra else None
+            )
+            state["__pydantic_private__"] = private or None
         for name, value in state.items():
             object.__setattr__(instance, name, value)
         return instance

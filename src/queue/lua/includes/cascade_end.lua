@@ -5,7 +5,7 @@
 local function cascadeEnd(base, workflow, id, kind, how)
   local from = keyOf(base, workflow, kind, id)
   if redis.call('EXISTS', from) == 0 then return end
-  local name = how .. '\t' .. workflow .. '\t' .. id
+  local name = table.concat({ how, kind, workflow, id }, '\t')
   redis.call('RENAME', from, keyOf(base, nil, '@cascade', name))
   redis.call('SADD', keyOf(base, nil, 'cascades'), name)
 end
