@@ -375,6 +375,21 @@ async def test_who_waits_for_a_run_and_is_cancelled_ends_it(threads: Threads) ->
     assert job.run.ended is EndReason.SHUTDOWN
 
 
+async def test_a_run_whose_outcome_nobody_awaits_any_more_can_still_be_ended(threads: Threads) -> None:
+    busy = Busy()
+
+    async def workflow(ctx: Context[None]) -> None:
+        await ctx.step.do("busy", busy.step)
+
+    job = MemoryJob(workflow, threads=threads)
+    outcome = job.claim().start()
+    await busy.begun.wait()
+    outcome.cancel()
+    end(job, EndReason.SHUTDOWN)
+    await wait_until(lambda: busy.seen == ["step cut"])
+    assert job.run.ended is EndReason.SHUTDOWN
+
+
 async def test_an_end_while_left_over_steps_are_awaited_cuts_them(threads: Threads) -> None:
     busy = Busy()
     left: list[asyncio.Task[str]] = []
