@@ -279,7 +279,7 @@ class _Zone(tzinfo):
         (timezone(timedelta(microseconds=1)), "no offset of whole seconds"),
         (ZoneInfo.from_file(BytesIO(ZONE)), "no name that could be read back"),
     ],
-    ids=repr,
+    ids=["a class of one's own", "a fraction of a second", "a file"],
 )
 def test_a_time_zone_that_could_not_be_read_back_is_refused(zone: tzinfo, what: str) -> None:
     with pytest.raises(SerializationError, match=what):
@@ -327,6 +327,9 @@ class Money:
 
     def __hash__(self) -> int:
         return hash((self.amount, self.currency))
+
+    def __repr__(self) -> str:
+        return f"Money({self.amount}, {self.currency!r})"
 
 
 register(Money, "money", lambda money: (money.amount, money.currency), lambda fields: Money(*fields))
