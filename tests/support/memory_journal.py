@@ -1,8 +1,9 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from lanner.queue.scripts.descending import NewChild, Policy
 from lanner.workflow.journal import EVENT_TAKEN, ClaimLost
 
 
@@ -17,6 +18,8 @@ class MemoryRecord:
         log: The lines of its log.
         writes: Each write that was made, in order: path and text.
         calls: How many calls were made.
+        children: The children that were started, by step path, each with its barrier, policy and how many at once. A
+            test writes their ends.
     """
 
     def __init__(self) -> None:
@@ -25,6 +28,7 @@ class MemoryRecord:
         self.token = 0
         self.writes: list[tuple[str, str]] = []
         self.calls = 0
+        self.children: dict[str, tuple[NewChild, str, Policy, int]] = {}
         self.progress = ""
         self.log: list[str] = []
         self._moved_ms = 0
@@ -90,6 +94,22 @@ class MemoryJournal:
         if otherwise:
             self._record.write(path, otherwise)
         return None
+
+    def child_id(self, path: str) -> str:
+        return f"job-1/{path}#life"
+
+    async def start_children(self, barrier: str, children: Sequence[NewChild], *, policy: Policy, most: int) -> bool:
+        await self._call()
+        if self._token != self._record.token:
+            return False
+        for child in children:
+            if child.path not in self._record.steps:
+                self._record.children.setdefault(child.path, (child, barrier, policy, most))
+        return True
+
+    async def reload(self) -> Mapping[str, str]:
+        await self._call()
+        return dict(self._record.steps)
 
     async def progress(self, text: str) -> bool:
         await self._call()
