@@ -30,12 +30,10 @@ class Sweep(Duty):
         swept = await sweep_claims(
             self._call, lease=self._lease_ms, interval=self._interval_ms, limit=RECOVERED_AT_ONCE
         )
-        if swept.recovered or swept.stalled:
-            logger.warning(
-                "took back %d jobs of lost workers; %d more had stalled too often and failed",
-                swept.recovered,
-                swept.stalled,
-            )
+        if swept.recovered:
+            logger.warning("jobs of lost workers that go back to their queues: %d", swept.recovered)
+        if swept.stalled:
+            logger.error("jobs that failed, as their workers were lost once too often: %d", swept.stalled)
         while await end_descendants(self._call, limit=ENDED_AT_ONCE) == ENDED_AT_ONCE:
             continue
         return swept.again_ms / 1000

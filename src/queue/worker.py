@@ -161,7 +161,7 @@ class Worker:
             *(asyncio.create_task(perform(duty, outage), name="lanner duty") for duty in duties),
         ]
         namespace.enter(self)
-        logger.info("%s has started: %d slots for %s", name, self.concurrency, ", ".join(self._handlers))
+        logger.info("%s has started: %s; concurrency %d", name, ", ".join(self._handlers), self.concurrency)
 
     async def _declare(self) -> None:
         """Say in Redis what caps the code declares."""
