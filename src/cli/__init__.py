@@ -1,0 +1,5 @@
+"""The ``lanner`` command."""
+
+from .main import main
+
+__all__ = ["main"]

@@ -1,0 +1,103 @@
+"""One worker process."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any, Final
+
+from redis.exceptions import RedisError
+
+from ..errors import (
+    DataModelError,
+    EmbeddedServerError,
+    InvalidArgumentError,
+    RedisUnavailableError,
+    ServerVersionError,
+)
+from ..queue.namespace import Namespace
+from ..workflow.namespace import WorkflowNamespace
+from ..workflow.worker import Worker, WorkerSettings
+from ..workflow.workflow import Workflow
+from .exits import Exit, MisuseError
+from .settings import WorkerArguments
+from .target import Target, load_target
+
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s [%(process)d] %(message)s"
+STANDARD_INPUT: Final = 0
+
+
+def run_worker(arguments: WorkerArguments) -> int:
+    """Work until signalled. Returns the exit code.
+
+    Raises:
+        MisuseError: The arguments cannot be used.
+    """
+    target = load_target(arguments.target)
+    # does nothing where the module has set up logging of its own
+    logging.basicConfig(level=arguments.log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
+    settings: WorkerSettings = {}
+    if arguments.lease is not None:
+        settings["lease"] = arguments.lease
+    if arguments.grace is not None:
+        settings["grace"] = arguments.grace
+    try:
+        worker = target.worker(concurrency=arguments.concurrency, **settings)
+    except InvalidArgumentError as error:
+        raise MisuseError(str(error)) from error
+    name, make_loop = _loop()
+    _announce(target, arguments, name)
+    try:
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            runner.run(_work(worker, _queues_of(target), lifeline=arguments.lifeline))
+    except (InvalidArgumentError, ServerVersionError, DataModelError, EmbeddedServerError) as error:
+        raise MisuseError(str(error)) from error
+    except (RedisUnavailableError, RedisError) as error:
+        _say(f"lanner worker: {error}")
+        return Exit.FAILED
+    return Exit.STOPPED
+
+
+async def _work(worker: Worker, queues: Namespace, *, lifeline: bool) -> None:
+    if lifeline:
+        asyncio.get_running_loop().add_reader(STANDARD_INPUT, _stop_at_the_end_of_input)
+    try:
+        await worker.run()
+    finally:
+        await queues.aclose()
+
+
+def _stop_at_the_end_of_input() -> None:
+    if not os.read(STANDARD_INPUT, 1024):
+        asyncio.get_running_loop().remove_reader(STANDARD_INPUT)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _loop() -> tuple[str, Callable[[], asyncio.AbstractEventLoop] | None]:
+    """The event loop to use, by name, and what makes one."""
+    try:
+        import uvloop  # noqa: PLC0415 - an extra
+    except ImportError:
+        return "asyncio", None
+    return "uvloop", uvloop.new_event_loop
+
+
+def _queues_of(target: Target) -> Namespace:
+    return target.queues if isinstance(target, WorkflowNamespace) else target.queue.namespace
+
+
+def _announce(target: Target, arguments: WorkerArguments, loop: str) -> None:
+    workflows: list[Workflow[Any, Any]] = list(target.workflows) if isinstance(target, WorkflowNamespace) else [target]
+    queues = _queues_of(target)
+    names = ", ".join(workflow.id for workflow in workflows)
+    _say(f"lanner {version('lanner')}, process {os.getpid()}: namespace {queues.id!r} on {queues.connector}")
+    how = "" if arguments.lifeline else "; Ctrl-C or SIGTERM stops it, a second one at once"
+    slots = "1 slot" if arguments.concurrency == 1 else f"{arguments.concurrency} slots"
+    _say(f"{slots} for {names} ({loop}){how}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - a command speaks by printing
