@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,14 +22,17 @@ from . import keys
 from .options import Duration
 from .outcome import Failure
 from .scripts.controlling import cancel_job
+from .scripts.descending import ChildEntry, Policy, list_children, set_policy
 from .scripts.recording import send_event
 from .spec import Spec
-from .validation import check_free_id, duration_ms
+from .validation import check_choice, check_free_id, duration_ms
 
 if TYPE_CHECKING:
     from .queue import Queue
     from .runtime import Runtime
     from .waiting import End, Happening, Watch
+
+CHILDREN_AT_ONCE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Record:
         result: Of a completed job.
         reason: Of a cancelled job.
         created: When it was added.
+        started: When the attempt it is in, or the last one, began; None before the first, and between two.
         finished: When it ended.
         steps: Its checkpoints by step path.
     """
@@ -63,6 +67,7 @@ class Record:
     result: str | None
     reason: str | None
     created: datetime
+    started: datetime | None
     finished: datetime | None
     steps: dict[str, str]
 
@@ -192,6 +197,40 @@ class Job:
         await self.queue.namespace.end_descendants()
         return answer == 1
 
+    async def children(self) -> AsyncGenerator[ChildEntry]:
+        """The job's children, 200 a call: those of its run, or of its flow."""
+        skip = 0
+        while True:
+            page = await self._children(skip)
+            for child in page:
+                yield child
+            skip += len(page)
+            if len(page) < CHILDREN_AT_ONCE:
+                return
+
+    async def _children(self, skip: int) -> list[ChildEntry]:
+        return await self.queue.namespace.persist(
+            lambda runtime: list_children(
+                runtime.call, workflow=self.queue.id, id=self.id, skip=skip, limit=CHILDREN_AT_ONCE
+            ),
+            f"listing the children of job {self.id!r}",
+        )
+
+    async def set_failure_policy(self, policy: Policy) -> bool:
+        """Change what the job's failure means to its parent: ``fail`` or ``continue``. False: it is nobody's child.
+
+        Raises:
+            JobNotFoundError: No job has the id.
+        """
+        check_choice(policy, "policy", ("fail", "continue"))
+        answer = await self.queue.namespace.persist(
+            lambda runtime: set_policy(runtime.call, workflow=self.queue.id, id=self.id, policy=policy),
+            f"setting the policy of job {self.id!r}",
+        )
+        if answer < 0:
+            raise self._gone("missing")
+        return answer == 1
+
     async def send_event(self, name: str, text: str, *, event_id: str) -> bool:
         """Send an event to the job; one sent again with the same ``event_id`` counts once. False: the job has ended.
 
@@ -223,7 +262,6 @@ class Job:
         spec = msgspec.json.decode(fields["spec"], type=Spec)
         if self.run not in ("", spec.run):
             raise self._gone("missing")
-        finished = fields.get("finished")
         return Record(
             id=self.id,
             state=fields["state"],
@@ -236,7 +274,8 @@ class Job:
             result=fields.get("result"),
             reason=fields.get("reason"),
             created=_instant(spec.created),
-            finished=None if finished is None else _instant(int(finished)),
+            started=_instant_in(fields, "started"),
+            finished=_instant_in(fields, "finished"),
             steps=await self._hash(keys.steps),
         )
 
@@ -254,3 +293,7 @@ class Job:
 
 def _instant(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _instant_in(fields: Mapping[str, str], name: str) -> datetime | None:
+    return _instant(int(fields[name])) if name in fields else None
