@@ -34,14 +34,18 @@ from .errors import (
 from .queue.limits import RateLimit
 from .queue.options import Backoff, KeepFailed
 from .queue.queue import Dedup
+from .workflow.children import Child
 from .workflow.context import Context, SyncContext
+from .workflow.flow import Flow
 from .workflow.job import Job
 from .workflow.namespace import WorkflowNamespace
+from .workflow.tree import Tree
 from .workflow.worker import Worker
 from .workflow.workflow import Workflow
 
 __all__ = [
     "Backoff",
+    "Child",
     "ChildCancelledError",
     "ChildFailedError",
     "ClosedError",
@@ -50,6 +54,7 @@ __all__ = [
     "Dedup",
     "EmbeddedServerError",
     "EventTimeoutError",
+    "Flow",
     "InvalidArgumentError",
     "Job",
     "JobAlreadyExistsError",
@@ -72,6 +77,7 @@ __all__ = [
     "StepError",
     "StepFailedError",
     "SyncContext",
+    "Tree",
     "WaitTimeoutError",
     "Worker",
     "Workflow",

@@ -124,6 +124,7 @@ class Listing:
             total += removed
             skip += seen - removed
             if seen < MOST_AT_ONCE:
+                await self.namespace.end_descendants()
                 return total
 
     async def _remove_page(self, state: State, age: int, skip: int) -> tuple[int, int]:

@@ -139,7 +139,7 @@ class Queue(Listing):
         """Add a job; see ``add``."""
         new, run = self.prepare(data, where, options)
         runtime = await self.namespace.runtime()
-        return self.added(new, run, await runtime.adder.submit(new), if_exists)
+        return self.added(new, run, await runtime.submit(new), if_exists)
 
     async def add_many(self, data: Sequence[str], **options: Any) -> list[Job]:
         """Add jobs that differ in their payload only, in calls of 200, in order.
@@ -197,7 +197,7 @@ class Queue(Listing):
         async with job.waiting(runtime, timeout):
             with runtime.waiters.expect(self.id, new.id, run) as waiter:
                 process = await runtime.waiters.ready()
-                standing = await runtime.adder.submit(replace(new, waiter=f"waiters {process}"))
+                standing = await runtime.submit(replace(new, waiter=f"waiters {process}"))
                 self.added(new, run, standing, "raise")
                 end = await waiter.future
         return job.result_of(end)
@@ -209,7 +209,7 @@ class Queue(Listing):
         job = Job(self, new.id, run)
         with runtime.waiters.watch(self.id, new.id, run) as watch:
             process = await runtime.waiters.ready()
-            standing = await runtime.adder.submit(replace(new, waiter=f"watchers {process}"))
+            standing = await runtime.submit(replace(new, waiter=f"watchers {process}"))
             self.added(new, run, standing, "raise")
             async for happening in job.happenings_of(watch):
                 yield happening
@@ -246,7 +246,7 @@ class Queue(Listing):
         like = msgspec.structs.replace(msgspec.json.decode(spec, type=Spec), run=new_nonce())
         new = NewJob(self.id, new_id(), msgspec.json.encode(like).decode(), data)
         runtime = await self.namespace.runtime()
-        return self.added(new, like.run, await runtime.adder.submit(new), "raise")
+        return self.added(new, like.run, await runtime.submit(new), "raise")
 
     def job(self, job_id: str) -> Job:
         """The handle of a job by its id, whichever life of it is there."""
@@ -301,6 +301,7 @@ class Queue(Listing):
         answer = await self.namespace.persist(
             lambda runtime: remove_job(runtime.call, workflow=self.id, id=job_id), f"removing job {job_id!r}"
         )
+        await self.namespace.end_descendants()
         return answer == 1
 
     async def promote(self, job_id: str) -> bool:

@@ -10,13 +10,14 @@ from typing import Final
 
 from redis.exceptions import ResponseError
 
-from ..errors import DataModelError, ServerVersionError
+from ..errors import DataModelError, RedisUnavailableError, ServerVersionError
 from . import keys
 from .calling import Caller, persist
 from .connection import Connector
 from .grouping import Grouper
 from .scripts.adding import NewJob, Standing, add_jobs
 from .scripts.controlling import open_namespace
+from .scripts.descending import FlowNode, add_flow
 from .waiting import Waiters
 
 logger: Final = logging.getLogger(__name__)
@@ -37,7 +38,8 @@ class Runtime:
         self.pid = os.getpid()
         self.call = Caller(connector.link(), base)
         self.waiters = Waiters(self.call, connector, self._producer)
-        self.adder = Grouper(self.add, size=lambda new: len(new.data) + len(new.spec) + len(new.id))
+        self._adding = asyncio.Lock()
+        self._adder = Grouper(self.add, size=lambda new: len(new.data) + len(new.spec) + len(new.id))
 
     async def open(self) -> None:
         """Check the server and the data, once.
@@ -72,21 +74,55 @@ class Runtime:
                 policy[1].decode(),
             )
 
+    async def submit(self, new: NewJob) -> Standing | None:
+        """Add a job together with others. None, or the job that stands in its place.
+
+        Raises:
+            RedisUnavailableError: Redis did not answer in time, be it for the jobs that are before it.
+        """
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._adder.submit(new)
+        except TimeoutError:
+            raise RedisUnavailableError(
+                f"{_named([new])}: no answer within {self._timeout:g} s. It may have been done all the same."
+            ) from None
+
     async def add(self, jobs: Sequence[NewJob]) -> list[Standing | None]:
-        """Add jobs in one call; for each None, or the job that stands in its place."""
-        self._number += 1
-        number = self._number
+        """Add jobs in one call; for each None, or the job that stands in its place.
+
+        Raises:
+            RedisUnavailableError: Redis did not answer in time.
+        """
+        # a receipt is that of the last call: a second one on the wire would hide the first
+        async with self._adding:
+            self._number += 1
+            number = self._number
+            return await persist(
+                lambda: add_jobs(self.call, producer=self._producer, number=number, jobs=jobs),
+                timeout=self._timeout,
+                repeatable=True,
+                what=lambda: _named(jobs),
+            )
+
+    async def add_flow(self, nodes: Sequence[FlowNode]) -> Standing | None:
+        """Add a tree of jobs in one call. None, or the job that has the root's id.
+
+        Raises:
+            RedisUnavailableError: Redis did not answer in time.
+        """
+        producer = secrets.token_urlsafe(9)
         return await persist(
-            lambda: add_jobs(self.call, producer=self._producer, number=number, jobs=jobs),
+            lambda: add_flow(self.call, producer=producer, number=1, nodes=nodes),
             timeout=self._timeout,
             repeatable=True,
-            what=lambda: _named(jobs),
+            what=lambda: f"adding the flow of job {nodes[0].id!r} to {nodes[0].workflow!r}",
         )
 
     async def aclose(self) -> None:
         """Close the connections. Waits fail at once."""
         await self.waiters.aclose()
-        await self.adder.aclose()
+        await self._adder.aclose()
         await self.call.link.aclose()
 
 

@@ -22,6 +22,7 @@ InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 MOST_CHILDREN: Final = 100_000
+FLOW_PATH: Final = "//"
 
 
 class ChildOptions(BaseOptions, total=False):
@@ -230,14 +231,7 @@ def _output(engine: Engine, workflow: Workflow[Any, OutputT], child_id: str, pat
     """What a child gave, or how it failed."""
     state, rest = read_checkpoint(engine.calls.recorded[path], Kind.CHILD, path)
     if state == FAILED:
-        failure = Failure.loads(rest)
-        raise ChildFailedError(
-            workflow=workflow.id,
-            job_id=child_id,
-            type=failure.type,
-            message=failure.message,
-            traceback=failure.traceback,
-        )
+        raise _failed(workflow.id, child_id, rest)
     if state == CANCELLED:
         raise ChildCancelledError(workflow=workflow.id, job_id=child_id, reason=rest)
     return workflow.read_output(rest)
@@ -261,3 +255,30 @@ def _outputs(
     if least is not None and len(outputs) - len(failures) < least:
         raise MapFailedError(step=path, successes=len(outputs) - len(failures), wanted=least, failures=failures)
     return outputs
+
+
+def flow_results(engine: Engine, workflow: str) -> list[Any]:
+    """What the children of a flow's job gave, in their order; errors of those that failed or were cancelled."""
+    recorded = engine.calls.recorded
+    results: list[Any] = []
+    while (text := recorded.get(f"{FLOW_PATH}{len(results)}")) is not None:
+        path = f"{FLOW_PATH}{len(results)}"
+        state, rest = read_checkpoint(text, Kind.CHILD, path)
+        if state == FAILED:
+            results.append(_failed(workflow, path, rest))
+        elif state == CANCELLED:
+            results.append(ChildCancelledError(workflow=workflow, job_id=path, reason=rest))
+        else:
+            results.append(engine.values.load(rest, Any, "a child's result", path))
+    return results
+
+
+def _failed(workflow: str, job_id: str, text: str) -> ChildFailedError:
+    failure = Failure.loads(text)
+    return ChildFailedError(
+        workflow=workflow,
+        job_id=job_id,
+        type=failure.type,
+        message=failure.message,
+        traceback=failure.traceback,
+    )

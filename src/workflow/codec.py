@@ -1,16 +1,32 @@
 """Encryption and compression of what is stored."""
 
-from typing import Protocol
+from __future__ import annotations
 
-__all__ = ["Codec"]
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from ..errors import InvalidArgumentError, SerializationError
+from ..queue.outcome import Failed, Failure, Outcome, Retry
+
+if TYPE_CHECKING:
+    from .values import Serializer
+
+__all__ = ["Codec", "CodedSerializer", "Notes", "check_codec"]
+
+CODED: Final = "coded:"
 
 
 class Codec(Protocol):
-    """Turns every text that a namespace stores (inputs, checkpoints, events, results) into another, and back.
+    """Turns every text that a namespace stores into another, and back.
+
+    That is inputs, also those of schedules, checkpoints, events, progress and results; and what people read: messages
+    and tracebacks of failures, reasons of cancellations, the lines of logs. Names and ids, and the type's name of a
+    failure, stay as they are: what is secret does not belong into the id of a job or a group.
 
     Both methods are called for each text, from any thread, and must not block for long. What ``decode`` is given was
-    read from Redis: it must raise when that is nothing that ``encode`` made. Names, ids and the messages and tracebacks
-    of failures are no such texts. Every process of a namespace needs the same codec.
+    read from Redis: it must raise when that is nothing that ``encode`` made. Every process of a namespace needs the
+    same codec.
 
     Example:
         Encryption with a key of the ``cryptography`` package:
@@ -20,10 +36,10 @@ class Codec(Protocol):
         ...     def __init__(self, key: bytes) -> None:
         ...         self._fernet = Fernet(key)
         ...
-        ...     def encode(self, text: str) -> str:
+        ...     def encode(self, text: str, /) -> str:
         ...         return self._fernet.encrypt(text.encode()).decode()
         ...
-        ...     def decode(self, text: str) -> str:
+        ...     def decode(self, text: str, /) -> str:
         ...         return self._fernet.decrypt(text.encode()).decode()
         >>> codec: Codec = Encrypted(Fernet.generate_key())
         >>> codec.decode(codec.encode('{"json":1}'))
@@ -41,3 +57,106 @@ class Codec(Protocol):
             Exception: It is nothing that ``encode`` made. The job fails with this reason.
         """
         ...
+
+
+def check_codec(codec: object) -> None:
+    """Refuse what is no codec.
+
+    Raises:
+        InvalidArgumentError: It has no ``encode`` or no ``decode``.
+    """
+    for name in ("encode", "decode"):
+        if not callable(getattr(codec, name, None)):
+            raise InvalidArgumentError(f"codec must have methods encode and decode, from str to str; {codec!r} has not")
+
+
+class CodedSerializer:
+    """A serializer whose texts a codec encodes."""
+
+    def __init__(self, serializer: Serializer, codec: Codec) -> None:
+        self._serializer = serializer
+        self._codec = codec
+
+    def dumps(self, value: Any, /) -> str:
+        """A value as the codec's text.
+
+        Raises:
+            SerializationError: It cannot be written, or the codec cannot encode it.
+        """
+        return _encoded(self._codec, self._serializer.dumps(value))
+
+    def loads(self, text: str, type: Any, /, *, convert: bool) -> Any:
+        """A value from the codec's text.
+
+        Raises:
+            SerializationError: The codec refuses it, or the value cannot be read.
+        """
+        return self._serializer.loads(_decoded(self._codec, text), type, convert=convert)
+
+
+class Notes:
+    """The texts that people read: how they are stored with a codec, or (None) as they are.
+
+    Some are written by the scripts, which have no codec, so that those that went through it are marked.
+    """
+
+    def __init__(self, codec: Codec | None) -> None:
+        self._codec = codec
+
+    def write(self, text: str) -> str:
+        """A text as it is stored."""
+        if self._codec is None or not text:
+            return text
+        try:
+            return CODED + _encoded(self._codec, text)
+        except SerializationError as error:
+            return f"(a text that could not be stored: {error})"
+
+    def read(self, text: str) -> str:
+        """A text from what is stored. What cannot be read says so: it is no reason to fail otherwise."""
+        if self._codec is None or not text.startswith(CODED):
+            return text
+        try:
+            return _decoded(self._codec, text.removeprefix(CODED))
+        except SerializationError as error:
+            return f"(a text that cannot be read: {error})"
+
+    def write_failure(self, failure: Failure) -> Failure:
+        """A failure with its texts as they are stored."""
+        if self._codec is None:
+            return failure
+        return Failure(failure.type, self.write(failure.message), self.write(failure.traceback))
+
+    def write_outcome(self, outcome: Outcome) -> Outcome:
+        """An outcome with the texts of its failure, if it has one, as they are stored."""
+        if self._codec is not None and isinstance(outcome, (Failed, Retry)):
+            return msgspec.structs.replace(outcome, failure=self.write_failure(outcome.failure))
+        return outcome
+
+
+def _encoded(codec: Codec, text: str) -> str:
+    try:
+        coded: object = codec.encode(text)
+    except Exception as error:
+        raise SerializationError(f"the codec cannot encode it: {type(error).__name__}: {error}") from error
+    if not isinstance(coded, str):
+        raise SerializationError(f"the codec's encode returned {type(coded).__name__}: it must return a str")
+    try:
+        coded.encode()
+    except UnicodeEncodeError as error:
+        raise SerializationError("the codec's encode returned a text that UTF-8 cannot write") from error
+    return coded
+
+
+def _decoded(codec: Codec, coded: str) -> str:
+    try:
+        text: object = codec.decode(coded)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise SerializationError(
+            f"the codec refuses it ({why}): every process of a namespace needs the codec, and the keys, that it was "
+            "written with"
+        ) from error
+    if not isinstance(text, str):
+        raise SerializationError(f"the codec's decode returned {type(text).__name__}: it must return a str")
+    return text

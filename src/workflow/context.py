@@ -1,5 +1,6 @@
 from typing import Any, Generic, TypeVar
 
+from .children import flow_results
 from .engine import Engine
 from .step import Steps
 from .sync import SyncSteps
@@ -8,7 +9,7 @@ InputT_co = TypeVar("InputT_co", covariant=True)
 
 
 class _Context(Generic[InputT_co]):
-    __slots__ = ("_engine", "attempt", "group", "input", "job_id", "workflow")
+    __slots__ = ("_engine", "attempt", "children", "group", "input", "job_id", "workflow")
 
     def __init__(
         self, value: InputT_co, engine: Engine, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
@@ -19,6 +20,7 @@ class _Context(Generic[InputT_co]):
         self.job_id = job_id
         self.group = group
         self.attempt = attempt
+        self.children = flow_results(engine, workflow)
 
 
 class Context(_Context[InputT_co]):
@@ -31,6 +33,8 @@ class Context(_Context[InputT_co]):
         job_id: The id of the job.
         group: The job's group; empty when it has none.
         attempt: Which attempt this is, from 1. Waits and recoveries do not count.
+        children: In a flow, the results of the job's children in their order; for one that failed or was cancelled a
+            ``ChildFailedError`` or ``ChildCancelledError``.
 
     Example:
         >>> async def onboard(ctx: Context[Signup]) -> None:
@@ -75,6 +79,8 @@ class SyncContext(_Context[InputT_co]):
         job_id: The id of the job.
         group: The job's group; empty when it has none.
         attempt: Which attempt this is, from 1. Waits and recoveries do not count.
+        children: In a flow, the results of the job's children in their order; for one that failed or was cancelled a
+            ``ChildFailedError`` or ``ChildCancelledError``.
 
     Example:
         >>> def onboard(ctx: SyncContext[Signup]) -> None:

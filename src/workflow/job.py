@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+
+from ..queue.validation import check_choice
+from .tree import Tree, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -69,6 +72,19 @@ class Job(Generic[OutputT_co]):
     async def log(self) -> list[str]:
         """The lines that its runs have written with ``ctx.log``, the latest thousand."""
         return await self._job.log()
+
+    async def tree(self) -> Tree:
+        """The job with its children and theirs, and the state of each."""
+        return await read_tree(self._job)
+
+    async def set_failure_policy(self, policy: Literal["fail_parent", "continue"]) -> bool:
+        """Change what the failure of this child means to its parent. False: it is nobody's child.
+
+        Raises:
+            JobNotFoundError: No job has the id.
+        """
+        check_choice(policy, "policy", ("fail_parent", "continue"))
+        return await self._job.set_failure_policy("fail" if policy == "fail_parent" else "continue")
 
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the job wherever it is. Whether it is, or will end, cancelled: False when it had ended otherwise."""

@@ -4,11 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, Unpack, overload
 
 from ..errors import InvalidArgumentError
+from ..queue.job import Job as QueueJob
 from ..queue.limits import RateLimit
 from ..queue.namespace import DEFAULT_PREFIX, Namespace
 from ..queue.options import Duration, JobOptions
 from ..queue.presence import WorkerInfo
 from .context import Context, SyncContext
+from .flow import Flow, flatten
+from .job import Job
 from .worker import Worker, WorkerSettings
 from .workflow import GroupOf, RunFunction, Workflow
 
@@ -164,6 +167,28 @@ class WorkflowNamespace:
             return self.create_workflow(id, run=function, **settings)
 
         return decorate
+
+    async def run_flow(self, root: Flow) -> Job[Any]:
+        """Enqueue a tree of jobs in one call: leaves run first, a parent when all its children have settled.
+
+        Args:
+            root: The job that everything is for; see ``Flow``.
+
+        Returns:
+            The root's job.
+
+        Raises:
+            InvalidArgumentError: A node cannot be used: more than 1,000 of them, an empty list of children, an id or a
+                delay on a node, a workflow of another namespace; nothing was sent.
+            SerializationError: An input does not fit its workflow's schema; nothing was sent.
+            RedisUnavailableError: Redis did not answer in time.
+
+        Example:
+            >>> job = await ns.run_flow(Flow(publish, page, children=[Flow(render, page), Flow(check, page)]))
+        """
+        nodes, run = await flatten(root, self)
+        await (await self.queues.runtime()).add_flow(nodes)
+        return Job(root.workflow, QueueJob(root.workflow.queue, nodes[0].id, run))
 
     def worker(self, *, concurrency: int = 10, **settings: Unpack[WorkerSettings]) -> Worker:
         """A worker of all workflows created so far, with one pool of slots, for ``async with``.

@@ -1,17 +1,26 @@
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, Unpack, overload
 
-from ..errors import StepError
+from ..errors import ChildCancelledError, ChildFailedError, StepError
 from .calls import here
+from .children import Child, ChildOptions
 from .engine import DO_DONE, Engine
 from .journal import Kind
 from .step import OnTimeout, Steps
 from .values import check_function, is_async
 
+if TYPE_CHECKING:
+    from .workflow import Workflow
+
 P = ParamSpec("P")
 T = TypeVar("T")
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
 class SyncSteps:
@@ -122,6 +131,61 @@ class SyncSteps:
             self._steps.wait_for_event(name, timeout=timeout, type=type, on_timeout=on_timeout)
         )
 
+    def run(
+        self, name: str, workflow: Workflow[InputT, OutputT], input: InputT, /, **options: Unpack[ChildOptions]
+    ) -> OutputT:
+        """Run another workflow as a child, and give its output. See ``Steps.run``.
+
+        Example:
+            >>> parcel = ctx.step.run("ship", shipping, ctx.input.order)
+        """
+        return self._engine.from_thread(self._steps.run(name, workflow, input, **options))
+
+    def start(
+        self, name: str, workflow: Workflow[InputT, OutputT], input: InputT, /, **options: Unpack[ChildOptions]
+    ) -> SyncChild[OutputT]:
+        """Start another workflow as a child. See ``Steps.start``.
+
+        Example:
+            >>> shipment = ctx.step.start("ship", shipping, ctx.input.order)
+            >>> parcel = shipment.wait()
+        """
+        return SyncChild(self._engine, self._engine.from_thread(self._steps.start(name, workflow, input, **options)))
+
+    @overload
+    def map(
+        self,
+        name: str,
+        workflow: Workflow[InputT, OutputT],
+        inputs: Sequence[InputT],
+        /,
+        *,
+        max_concurrency: int | None = None,
+        on_failure: Literal["raise"] = "raise",
+        min_successful: None = None,
+        **options: Unpack[ChildOptions],
+    ) -> list[OutputT]: ...
+    @overload
+    def map(
+        self,
+        name: str,
+        workflow: Workflow[InputT, OutputT],
+        inputs: Sequence[InputT],
+        /,
+        *,
+        max_concurrency: int | None = None,
+        on_failure: Literal["collect"],
+        min_successful: int | None = None,
+        **options: Unpack[ChildOptions],
+    ) -> list[OutputT | ChildFailedError | ChildCancelledError]: ...
+    def map(self, name: str, workflow: Workflow[Any, Any], inputs: Sequence[Any], /, **options: Any) -> Any:
+        """Run another workflow as a child for each input. See ``Steps.map``.
+
+        Example:
+            >>> thumbs = ctx.step.map("resize", resize, ctx.input.images, max_concurrency=10)
+        """
+        return self._engine.from_thread(self._steps.map(name, workflow, inputs, **options))
+
     def scope(self, name: str) -> AbstractContextManager[None]:
         """Have the names of steps count within a name of their own. See ``Steps.scope``.
 
@@ -131,3 +195,25 @@ class SyncSteps:
             ...         ctx.step.do("reserve", reserve, item)
         """
         return self._steps.scope(name)
+
+
+class SyncChild(Generic[OutputT_co]):
+    """The handle of a child that a plain workflow has started.
+
+    Attributes:
+        id: The child's job id.
+    """
+
+    def __init__(self, engine: Engine, child: Child[OutputT_co]) -> None:
+        self._engine = engine
+        self._child = child
+        self.id: Final = child.id
+
+    def wait(self) -> OutputT_co:
+        """Wait for the child's end. See ``Child.wait``.
+
+        Raises:
+            ChildFailedError: It failed for good.
+            ChildCancelledError: It was cancelled or removed.
+        """
+        return self._engine.from_thread(self._child.wait())

@@ -335,6 +335,20 @@ class Workflow(Generic[InputT, OutputT]):
         """Have a delayed job run now. Whether it was delayed."""
         return await self.queue.promote(job_id)
 
+    def belongs_to(self, namespace: object) -> bool:
+        """Whether it is a workflow of a namespace."""
+        return self._namespace is namespace
+
+    async def new_node(self, input: InputT, options: Mapping[str, Any]) -> tuple[NewJob, str]:
+        """A job of this workflow in a flow, as it is sent, and its nonce.
+
+        Raises:
+            InvalidArgumentError: An option cannot be used.
+            SerializationError: The input does not fit the workflow's schema.
+        """
+        where, rest = await self._where(input, options)
+        return self.queue.prepare(self._text_of(input), where, rest)
+
     async def new_child(self, path: str, child_id: str, input: InputT, options: Mapping[str, Any]) -> NewChild:
         """A job of this workflow as the child of a run, as it is sent.
 

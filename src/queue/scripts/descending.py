@@ -65,3 +65,25 @@ async def add_flow(call: Caller, *, producer: str, number: int, nodes: Sequence[
         arguments += (node.workflow, node.id, node.spec, node.data, node.parent, node.policy, node.children)
     answer: bytes = await call("add_flow", *arguments)
     return Standing(*answer.decode().split(" ", 2)) if answer else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEntry:
+    """A child of a job; its state is empty when its record is gone."""
+
+    path: str
+    workflow: str
+    id: str
+    state: str
+
+
+async def list_children(call: Caller, *, workflow: str, id: str, skip: int, limit: int) -> list[ChildEntry]:
+    """A page of a job's children."""
+    found: list[list[bytes]] = await call("list_children", workflow, id, skip, limit)
+    return [ChildEntry(*(part.decode() for part in child)) for child in found]
+
+
+async def set_policy(call: Caller, *, workflow: str, id: str, policy: Policy) -> int:
+    """Change what a child's failure means to its parent. 1 changed, 0 it is nobody's child, -1 there is no such job."""
+    answer: int = await call("set_policy", workflow, id, policy)
+    return answer

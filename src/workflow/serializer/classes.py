@@ -45,7 +45,7 @@ class Field:
     factory: Any = None
 
 
-def _values(cls: type, fields: Iterator[Field], payload: Any, *, trusted: bool) -> dict[str, Any]:
+def _values(cls: type, fields: Iterable[Field], payload: Any, *, trusted: bool) -> dict[str, Any]:
     """The values of a class's fields; what the class does not know is dropped."""
     given = as_object(payload)
     values: dict[str, Any] = {}
@@ -142,17 +142,26 @@ class _Structs:
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
         _check_untrusted(cls, trusted=trusted)
-        values = _values(cls, self._fields(cls), payload, trusted=trusted)
+        values = _values(cls, _struct_fields(cls), payload, trusted=trusted)
         if not has_attribute(cls, "__post_init__"):
             return cls(**values)
         instance = _without_post_init(cls)(**values)
         msgspec.structs.force_setattr(instance, "__class__", cls)
         return instance
 
-    def _fields(self, cls: Any) -> Iterator[Field]:
-        for field in msgspec.structs.fields(cls):
-            factory = None if field.default_factory is msgspec.NODEFAULT else field.default_factory
-            yield Field(field.encode_name, field.name, field.default, factory)
+
+@lru_cache(maxsize=256)
+def _struct_fields(cls: Any) -> tuple[Field, ...]:
+    """A Struct's fields, which msgspec computes anew for each question."""
+    return tuple(
+        Field(
+            field.encode_name,
+            field.name,
+            field.default,
+            None if field.default_factory is msgspec.NODEFAULT else field.default_factory,
+        )
+        for field in msgspec.structs.fields(cls)
+    )
 
 
 def _do_nothing(_: object) -> None:

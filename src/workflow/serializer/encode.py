@@ -28,6 +28,7 @@ of them used already), which must not be found out when it is read.
 BOXED = "boxed"
 
 _TEXT = frozenset({str})
+_UNTOUCHED = frozenset({str, bool, type(None)})
 _JSON_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 
 _encode = msgspec.json.Encoder().encode
@@ -129,6 +130,9 @@ class _Writer:
             inner, prefix = {}, ""
         filled: Any = [None] * len(payload) if kind is list else {}
         for key, item in _items(payload):
+            if type_of(item) in _UNTOUCHED:
+                filled[key] = item
+                continue
             self._path.append(MapKey(item[0]) if annotation == "map" else key)
             place = prefix + (escape(key) if isinstance(key, str) else str(key))
             filled[key], note = self._walk(item, inner, place + ".")
@@ -143,7 +147,7 @@ class _Writer:
     def _describe(self, value: Any) -> tuple[Annotation | None, Any]:
         """A value's annotation, and what the text holds of it, whose inside is not walked yet."""
         cls = type_of(value)
-        if cls is str or cls is bool or value is None or cls is list:
+        if cls in _UNTOUCHED or cls is list:
             return None, value
         if cls is int:
             if -MAX_INT <= value <= MAX_INT:
