@@ -47,9 +47,8 @@ class Screen:
         self._wrapped("  [kept]   " if kept else "  [BROKEN] ", text, "green" if kept else "red")
 
     def columns(self, *words: str) -> None:
-        """A line of a table; its last column may be long."""
-        *short, last = words
-        self._wrapped("  " + "".join(f"{word}  " for word in short), last, "", hanging=4)
+        """A line of a table."""
+        self._wrapped("  ", "  ".join(words), "", hanging=4)
 
     def _wrapped(self, label: str, text: str, style: str, *, hanging: int | None = None) -> None:
         indent = " " * (len(label) if hanging is None else hanging)
