@@ -123,16 +123,18 @@ class Runs:
             if claim in self._unread:
                 await self._read_steps(claim)
             result = await self._handlers[claim.workflow](claim)
-            outcome = Completed(result or "") if isinstance(result, (str, type(None))) else result
+            if isinstance(result, (str, type(None))):
+                outcome = _outcome_of_end(claim, Completed(result or ""))
+            else:
+                # a handler that decides by itself knows whether its run was ended
+                outcome = result
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
-            outcome = decide(error, claim.spec, claim.failures)
+            outcome = _outcome_of_end(claim, decide(error, claim.spec, claim.failures))
         finally:
             if timer is not None:
                 timer.cancel()
         self._running.pop(claim, None)
         self._of_workflow[claim.workflow] -= 1
-        if claim.ended is not None:
-            outcome = _outcome_of_end(claim, outcome)
         self._conclude(claim, outcome)
         if not self._running:
             self._idle.set()
@@ -182,7 +184,7 @@ class Runs:
 
 
 def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:
-    """What an ended run is committed as, whatever it made of being ended."""
+    """What a run is committed as: if it was ended, as that, whatever it made of it."""
     match claim.ended:
         case EndReason.CANCELLED:
             return Cancelled(claim.detail)

@@ -9,11 +9,12 @@ from ..errors import ChildCancelledError, ChildFailedError, MapFailedError, Step
 from ..queue.options import BaseOptions
 from ..queue.outcome import Failure
 from ..queue.validation import check_cap, check_choice, check_int
-from .calls import Call, here
+from .calls import Call, Scope, here
 from .journal import CANCELLED, CHILD_DONE, CHILD_STARTED, FAILED, Kind, read_checkpoint
 from .paths import escaped
 
 if TYPE_CHECKING:
+    from .step import Step
     from ..queue.scripts.descending import Policy
     from .engine import Engine
     from .workflow import Workflow
@@ -46,17 +47,20 @@ class Child(Generic[OutputT_co]):
         self._workflow = workflow
         self.id: Final = id
 
-    async def wait(self) -> OutputT_co:
+    def wait(self) -> Step[OutputT_co]:
         """Wait for the child's end; the run holds nothing meanwhile. To be awaited once.
 
         Raises:
             ChildFailedError: It failed for good.
             ChildCancelledError: It was cancelled or removed.
         """
+        return self._wait(here.get())
+
+    async def _wait(self, scope: Scope | Call | None) -> OutputT_co:
         calls = self._engine.calls
         if calls.refusing:
-            await calls.refuse(here.get())
-        call = calls.enter(Kind.CHILD, f"{self._name} (wait)", here.get())
+            await calls.refuse(scope)
+        call = calls.enter(Kind.CHILD, f"{self._name} (wait)", scope)
         try:
             await self._engine.await_children(call, self._path, [self._path])
         finally:
@@ -72,9 +76,9 @@ class ChildSteps:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def run(
+    def run(
         self, name: str, workflow: Workflow[InputT, OutputT], input: InputT, /, **options: Unpack[ChildOptions]
-    ) -> OutputT:
+    ) -> Step[OutputT]:
         """Run another workflow as a child, and give its output. The run holds nothing while it waits.
 
         The child is started once. Its failure does not run it again in later attempts; a retry of the job by hand does.
@@ -94,8 +98,18 @@ class ChildSteps:
         Example:
             >>> parcel = await ctx.step.run("ship", shipping, ctx.input.order)
         """
+        return self._run(here.get(), name, workflow, input, options)
+
+    async def _run(
+        self,
+        scope: Scope | Call | None,
+        name: str,
+        workflow: Workflow[InputT, OutputT],
+        input: InputT,
+        options: ChildOptions,
+    ) -> OutputT:
         engine = self._engine
-        call = await self._enter(name)
+        call = await self._enter(scope, name)
         try:
             child_id = engine.journal.child_id(call.path)
             if call.path not in engine.calls.recorded:
@@ -106,9 +120,9 @@ class ChildSteps:
         finally:
             engine.calls.leave(call)
 
-    async def start(
+    def start(
         self, name: str, workflow: Workflow[InputT, OutputT], input: InputT, /, **options: Unpack[ChildOptions]
-    ) -> Child[OutputT]:
+    ) -> Step[Child[OutputT]]:
         """Start another workflow as a child; wait for it later, or never. See ``run``.
 
         A child is cancelled with its parent; what shall not be is run with ``workflow.run`` in a step.
@@ -118,8 +132,18 @@ class ChildSteps:
             >>> await ctx.step.do("thank", thank, ctx.input.email)
             >>> parcel = await shipment.wait()
         """
+        return self._start(here.get(), name, workflow, input, options)
+
+    async def _start(
+        self,
+        scope: Scope | Call | None,
+        name: str,
+        workflow: Workflow[InputT, OutputT],
+        input: InputT,
+        options: ChildOptions,
+    ) -> Child[OutputT]:
         engine = self._engine
-        call = await self._enter(name)
+        call = await self._enter(scope, name)
         try:
             child_id = engine.journal.child_id(call.path)
             if call.path not in engine.calls.recorded:
@@ -130,7 +154,7 @@ class ChildSteps:
             engine.calls.leave(call)
 
     @overload
-    async def map(
+    def map(
         self,
         name: str,
         workflow: Workflow[InputT, OutputT],
@@ -141,9 +165,9 @@ class ChildSteps:
         on_failure: Literal["raise"] = "raise",
         min_successful: None = None,
         **options: Unpack[ChildOptions],
-    ) -> list[OutputT]: ...
+    ) -> Step[list[OutputT]]: ...
     @overload
-    async def map(
+    def map(
         self,
         name: str,
         workflow: Workflow[InputT, OutputT],
@@ -154,8 +178,8 @@ class ChildSteps:
         on_failure: Literal["collect"],
         min_successful: int | None = None,
         **options: Unpack[ChildOptions],
-    ) -> list[OutputT | ChildFailedError | ChildCancelledError]: ...
-    async def map(
+    ) -> Step[list[OutputT | ChildFailedError | ChildCancelledError]]: ...
+    def map(
         self,
         name: str,
         workflow: Workflow[InputT, Any],
@@ -166,7 +190,7 @@ class ChildSteps:
         on_failure: Literal["raise", "collect"] = "raise",
         min_successful: int | None = None,
         **options: Unpack[ChildOptions],
-    ) -> Any:
+    ) -> Step[Any]:
         """Run another workflow as a child for each input, and give their outputs in the order of the inputs.
 
         Args:
@@ -195,8 +219,21 @@ class ChildSteps:
         if min_successful is not None:
             check_int(min_successful, "min_successful", 0, len(inputs))
         policy: Policy = "fail" if on_failure == "raise" else "continue"
+        return self._map(here.get(), name, workflow, inputs, options, policy, most, min_successful)
+
+    async def _map(
+        self,
+        scope: Scope | Call | None,
+        name: str,
+        workflow: Workflow[InputT, Any],
+        inputs: Sequence[InputT],
+        options: ChildOptions,
+        policy: Policy,
+        most: int,
+        least: int | None,
+    ) -> Any:
         engine = self._engine
-        call = await self._enter(name)
+        call = await self._enter(scope, name)
         try:
             paths = [f"{call.path}/{escaped(str(index))}" for index in range(len(inputs))]
             started = engine.calls.recorded.get(call.path)
@@ -216,15 +253,15 @@ class ChildSteps:
                     f"{started.removeprefix(CHILD_STARTED)}: the inputs of a map must be the same each time"
                 )
             await engine.await_children(call, call.path, paths, until_failure=policy == "fail")
-            return _outputs(engine, workflow, paths, call.path, raising=policy == "fail", least=min_successful)
+            return _outputs(engine, workflow, paths, call.path, raising=policy == "fail", least=least)
         finally:
             engine.calls.leave(call)
 
-    async def _enter(self, name: str) -> Call:
+    async def _enter(self, scope: Scope | Call | None, name: str) -> Call:
         calls = self._engine.calls
         if calls.refusing:
-            await calls.refuse(here.get())
-        return calls.enter(Kind.CHILD, name, here.get())
+            await calls.refuse(scope)
+        return calls.enter(Kind.CHILD, name, scope)
 
 
 def _output(engine: Engine, workflow: Workflow[Any, OutputT], child_id: str, path: str) -> OutputT:

@@ -379,7 +379,7 @@ class Workflow(Generic[InputT, OutputT]):
             SerializationError: It is not of the type that the function says it returns.
         """
         try:
-            value: OutputT = self.serializer.loads(text, self._output_type, convert=True)
+            value: OutputT = self.serializer.loads(text, self._output_type, convert=False)
         except SerializationError as error:
             raise SerializationError(f"workflow {self.id!r}: the output is not of its type: {error}") from error
         return value
