@@ -26,7 +26,11 @@ Check = Callable[[Stored, Key, str, str], Complaints]
 
 def leftovers(client: Client, base: str) -> list[str]:
     """What is left below the base without a TTL or an owner, and where structures disagree: one line each."""
-    stored = read(client, base)
+    return leftovers_of(read(client, base))
+
+
+def leftovers_of(stored: Stored) -> list[str]:
+    """As ``leftovers``, of a namespace that has been read."""
     wrong: list[str] = []
     for name, key in sorted(stored.keys.items()):
         for pattern, check in RULES.items():

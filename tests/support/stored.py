@@ -60,7 +60,7 @@ def read(client: Client, base: str) -> Stored:
         for name, kind, ttl, answer in zip(names, kinds, ttls, answers, strict=True):
             if ttl != GONE:
                 keys[name.removeprefix(f"{base}:")] = Key(expires=ttl >= 0, members=_members(kind, answer))
-    return Stored(keys, _places(keys), seconds * 1000 + micros / 1000)
+    return Stored(keys, places_of(keys), seconds * 1000 + micros / 1000)
 
 
 def _members_of(name: str, kind: str) -> tuple[str | float, ...]:
@@ -85,7 +85,8 @@ def _members(kind: str, answer: Any) -> Mapping[str, float]:
             return {}
 
 
-def _places(keys: Mapping[str, Key]) -> Mapping[tuple[str, str], list[str]]:
+def places_of(keys: Mapping[str, Key]) -> Mapping[tuple[str, str], list[str]]:
+    """By workflow and job, every structure that the job is in."""
     places: dict[tuple[str, str], list[str]] = {}
     for name, key in keys.items():
         workflow, _, kind = name.partition(":")
