@@ -2,22 +2,28 @@
 --- stands above it. Raising wakes; lowering only holds back new claims.
 --- keys: base
 --- args: workflow, level, limits (what, value; 'unset' takes it away)*
---- returns: 1 when a limit of groups changed, so that waiting groups are to be maintained | 0
+--- returns: 1 when the cap of groups changed, so that waiting groups are to be maintained | 0
 --- @include arm_wake
 --- @include key_of
 local base, workflow = KEYS[1], ARGV[1] ~= '' and ARGV[1] or nil
-local limits, changed, regroup = keyOf(base, workflow, 'limits'), false, 0
+local limits, changed, regroup, relimited = keyOf(base, workflow, 'limits'), false, 0, false
 for i = 3, #ARGV, 2 do
   local field, value = ARGV[2] .. ':' .. ARGV[i], ARGV[i + 1] ~= 'unset' and ARGV[i + 1]
   if redis.call('HGET', limits, field) ~= value then
     if value then redis.call('HSET', limits, field, value) else redis.call('HDEL', limits, field) end
     changed = true
-    if ARGV[i] == 'group' or ARGV[i] == 'limiters' then regroup = 1 end
+    if ARGV[i] == 'group' then regroup = 1 end
+    if ARGV[i] == 'limiters' then relimited = true end
   end
 end
 if workflow then redis.call('SADD', keyOf(base, nil, 'workflows'), workflow) end
 if changed then
   for _, name in ipairs(workflow and { workflow } or redis.call('SMEMBERS', keyOf(base, nil, 'workflows'))) do
+    if relimited then
+      -- groups whose budget was spent stand in line again at the next claim, under the new ones
+      local throttled = keyOf(base, name, 'throttled')
+      redis.call('ZUNIONSTORE', throttled, 1, throttled, 'WEIGHTS', 0)
+    end
     armWake(base, name)
   end
 end

@@ -1,17 +1,24 @@
+--- @include decode_as
+--- @include is_limiter
 --- @include read_limits
 
 --- The limiters of a workflow by name: those that its own list names, else all of the namespace's.
 --- Returns nil where they cannot be read; who asks then refuses.
 local function chooseLimiters(base, workflow)
-  local readable, limiters = pcall(cjson.decode, readLimits(base, nil).limiters or '{}')
-  local listed, names = pcall(cjson.decode, readLimits(base, workflow).limiters or 'null')
-  if not readable or not listed or type(limiters) ~= 'table' then return nil end
-  if names == cjson.null then return limiters end
-  if type(names) ~= 'table' then return nil end
-  local chosen = {}
-  for _, name in ipairs(names) do
-    if not limiters[name] then return nil end
-    chosen[name] = limiters[name]
+  local limiters, listed = decodeAs('{', readLimits(base, nil).limiters or '{}'), readLimits(base, workflow).limiters
+  if not limiters then return nil end
+  local chosen = limiters
+  if listed then
+    local names = decodeAs('[', listed)
+    if not names then return nil end
+    chosen = {}
+    for _, name in ipairs(names) do
+      if type(name) ~= 'string' or not limiters[name] then return nil end
+      chosen[name] = limiters[name]
+    end
+  end
+  for _, limiter in pairs(chosen) do
+    if not isLimiter(limiter) then return nil end
   end
   return chosen
 end

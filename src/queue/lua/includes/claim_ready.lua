@@ -12,13 +12,14 @@ local UNREADABLE_FOR = 5000
 
 --- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims` (with `index` in front).
 --- A group's next job comes into the order as soon as the one before it is claimed. A job that the budgets refuse keeps
---- its place. Returns how many were claimed, and when the budgets will let more start if they were what refused.
+--- its place. Returns how many were claimed, when the budgets of all will let more start if they were what refused, and
+--- when that of a group will which has been told to stand aside.
 local function claimReady(base, workflow, index, room, token, lease, now, claims)
   local shared, grouped = openBudgets(base, workflow, now)
   if not shared then return 0, now + UNREADABLE_FOR end
   local open, again = roomWithin(shared)
   local ready = keyOf(base, workflow, 'ready')
-  local ids, leases, tries, starts, refused = {}, {}, 0, 0, false
+  local ids, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
   while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
     if #popped == 0 then break end
@@ -53,7 +54,10 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       elseif claim == false then
         refused = starts >= open
         redis.call('ZADD', waiting or ready, place, waiting and id or popped[i])
-        if not refused then throttleGroup(base, workflow, group, groupAgain) end
+        if not refused then
+          throttleGroup(base, workflow, group, groupAgain)
+          aside = math.min(aside or groupAgain, groupAgain)
+        end
       end
       local nextPlace = group and maintainGroup(base, workflow, group)
       if refused or (nextPlace and popped[i + 3] and nextPlace < tonumber(popped[i + 3])) then
@@ -67,5 +71,5 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
     redis.call('SADD', keyOf(base, workflow, 'active'), unpack(ids))
     redis.call('ZADD', keyOf(base, nil, 'active'), unpack(leases))
   end
-  return #ids, refused and math.max(again, now + 1) or nil
+  return #ids, refused and math.max(again, now + 1) or nil, aside
 end

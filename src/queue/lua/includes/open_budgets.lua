@@ -10,9 +10,7 @@ local function openBudgets(base, workflow, now)
   local limiters = chooseLimiters(base, workflow)
   if not limiters then return nil end
   for name, limiter in pairs(limiters) do
-    local limit, window = tonumber(limiter[1]), tonumber(limiter[2])
-    if not limit or not window then return nil end
-    local budget = { name = name, key = name, limit = limit, window = window }
+    local budget = { name = name, key = name, limit = limiter[1], window = limiter[2] }
     if limiter[3] == 1 then
       grouped[#grouped + 1] = budget
     else

@@ -25,11 +25,12 @@ local function reserve(base, token, lease, total, wants, now)
       if capacity < math.huge then capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active')) end
       local share = fairShare(base, workflow, now)
       local room = math.min(want[2], total - #claims, capacity, share)
-      local served, refusedUntil = 0, nil
-      if limits.limiters or namespace.limiters then lookAt(readmitGroups(base, workflow, now)) end
+      local served, refusedUntil, asideUntil = 0, nil, nil
+      lookAt(readmitGroups(base, workflow, now))
       if room > 0 then
-        served, refusedUntil = claimReady(base, workflow, index, room, token, lease, now, claims)
+        served, refusedUntil, asideUntil = claimReady(base, workflow, index, room, token, lease, now, claims)
         lookAt(refusedUntil)
+        lookAt(asideUntil)
       end
       local left = redis.call('EXISTS', keyOf(base, workflow, 'ready')) == 1
       if namespace.concurrency < math.huge then
