@@ -11,6 +11,7 @@ __all__ = [
     "ChildCancelledError",
     "ChildFailedError",
     "ClosedError",
+    "ContinueAsNew",
     "DataModelError",
     "EmbeddedServerError",
     "EventTimeoutError",
@@ -252,3 +253,19 @@ class RateLimited(LannerError):  # noqa: N818
         super().__init__(message or f"rate limited, try again in {delay}")
         self.delay = delay
         self.limiter = limiter
+
+
+# a signal to the engine and no error: `except Exception` in a run must not stop it
+class ContinueAsNew(BaseException):
+    """Raise it in a run: the job goes on as a new run with another input, and without any checkpoints.
+
+    For loops without end: what a run has to remember stays bounded. The job keeps its id, and who waits for it goes on
+    waiting.
+
+    Example:
+        >>> raise ContinueAsNew(Poll(since=latest))
+    """
+
+    def __init__(self, input: object) -> None:
+        super().__init__("the run goes on as a new one")
+        self.input = input

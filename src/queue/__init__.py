@@ -6,7 +6,7 @@ from .limits import RateLimit
 from .listing import Counts
 from .namespace import Namespace
 from .options import Backoff, Duration, JobOptions, KeepFailed
-from .outcome import Cancelled, Completed, Failed, Failure, Limited, Outcome, Released, Retry, Suspended
+from .outcome import Cancelled, Completed, Continued, Failed, Failure, Limited, Outcome, Released, Retry, Suspended
 from .presence import WorkerInfo
 from .queue import Dedup, Queue
 from .schedules import Schedule
@@ -17,6 +17,7 @@ __all__ = [
     "Cancelled",
     "Claim",
     "Completed",
+    "Continued",
     "Counts",
     "Dedup",
     "Duration",

@@ -1,6 +1,7 @@
 """What an attempt ended in, as values: decided here without I/O, applied in one script."""
 
 import traceback
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -27,6 +28,10 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         if len(text) > MAX_TRACEBACK:
             text = "...\n" + text[-MAX_TRACEBACK:]
         return cls(type(error).__qualname__, _writable(message[:MAX_MESSAGE]), _writable(text))
+
+    def with_texts(self, note: Callable[[str], str]) -> "Failure":
+        """It with the texts that ``note`` gives for those it has."""
+        return Failure(self.type, note(self.message), note(self.traceback))
 
     def dumps(self) -> str:
         """As JSON text."""
@@ -57,15 +62,23 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The job failed for good."""
+    """The job failed for good. ``undo``: it has so many compensations, which run first."""
 
     failure: Failure
+    undo: int = 0
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """The run was ended by a cancellation."""
+    """The run was ended by a cancellation. ``undo``: it has so many compensations, which run first."""
 
     reason: str = ""
+    undo: int = 0
+
+
+class Continued(msgspec.Struct, frozen=True):
+    """The run goes on as a new one with the payload ``data``, and no checkpoints."""
+
+    data: str
 
 
 class Suspended(msgspec.Struct, frozen=True):
@@ -93,4 +106,4 @@ class Released(msgspec.Struct, frozen=True):
     """The claim is handed back (a shutdown): the job returns to its place, no attempt is used."""
 
 
-Outcome = Completed | Retry | Failed | Cancelled | Suspended | Limited | Released
+Outcome = Completed | Retry | Failed | Cancelled | Continued | Suspended | Limited | Released

@@ -29,4 +29,5 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     keep_failed: tuple[int, int] = (DEFAULT_KEEP_FAILED, 0)
     max_stalled: int = 3
     strict: bool = False
+    round: int = 0
     trace: Annotated[str, "the caller's trace context"] = ""

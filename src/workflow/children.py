@@ -14,9 +14,9 @@ from .journal import CANCELLED, CHILD_DONE, CHILD_STARTED, FAILED, Kind, read_ch
 from .paths import escaped
 
 if TYPE_CHECKING:
-    from .step import Step
     from ..queue.scripts.descending import Policy
     from .engine import Engine
+    from .step import Step
     from .workflow import Workflow
 
 InputT = TypeVar("InputT")
@@ -113,6 +113,7 @@ class ChildSteps:
         try:
             child_id = engine.journal.child_id(call.path)
             if call.path not in engine.calls.recorded:
+                engine.must_run(call)
                 child = await workflow.new_child(call.path, child_id, input, options)
                 await engine.start_children(call, [child], policy="fail")
                 await engine.await_children(call, call.path, [call.path])
@@ -147,6 +148,7 @@ class ChildSteps:
         try:
             child_id = engine.journal.child_id(call.path)
             if call.path not in engine.calls.recorded:
+                engine.must_run(call)
                 child = await workflow.new_child(call.path, child_id, input, options)
                 await engine.start_children(call, [child], policy="fail")
             return Child(engine, call, workflow, child_id)
@@ -221,7 +223,7 @@ class ChildSteps:
         policy: Policy = "fail" if on_failure == "raise" else "continue"
         return self._map(here.get(), name, workflow, inputs, options, policy, most, min_successful)
 
-    async def _map(
+    async def _map(  # noqa: PLR0917 - what ``map`` was given, taken apart
         self,
         scope: Scope | Call | None,
         name: str,
@@ -238,6 +240,7 @@ class ChildSteps:
             paths = [f"{call.path}/{escaped(str(index))}" for index in range(len(inputs))]
             started = engine.calls.recorded.get(call.path)
             if started is None:
+                engine.must_run(call)
                 children = [
                     await workflow.new_child(path, engine.journal.child_id(path), value, options)
                     for path, value in zip(paths, inputs, strict=True)

@@ -43,7 +43,7 @@ class ClaimJournal:
     def child_id(self, path: str) -> str:
         """The id of the child that belongs at a path, the same in each attempt of this life of the job."""
         claim = self._claim
-        readable = f"{claim.id}/{path}#{claim.spec.run}"
+        readable = f"{claim.id}/{path}#{claim.spec.run}{claim.spec.round or ''}"
         if len(readable) <= LONGEST_ID:
             return readable
         return f"{claim.id[:LONGEST_STEM]}#{hashlib.blake2b(readable.encode(), digest_size=16).hexdigest()}"

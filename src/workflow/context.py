@@ -1,10 +1,12 @@
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from .children import flow_results
 from .engine import Engine
 from .step import Steps
 from .sync import SyncSteps
 
+P = ParamSpec("P")
 InputT_co = TypeVar("InputT_co", covariant=True)
 
 
@@ -21,6 +23,28 @@ class _Context(Generic[InputT_co]):
         self.group = group
         self.attempt = attempt
         self.children = flow_results(engine, workflow)
+
+    def on_failure(self, name: str, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Register a compensation: what is to be undone when the job fails for good or is cancelled.
+
+        Then they run in the reverse of the order in which they were registered, each once: one that has finished does
+        not run again after a crash. One that raises is tried again, as often as the job may be attempted and three
+        times at least. Register it before the step that it undoes, and let it cope with that step not having happened.
+
+        Args:
+            name: Its name, of its own among the compensations of the job.
+            fn: Its function, async or plain (a plain one runs in a thread).
+            *args: Its arguments.
+            **kwargs: Its keyword arguments.
+
+        Raises:
+            StepError: The name is unfit, or taken.
+
+        Example:
+            >>> ctx.on_failure("refund", refund, ctx.input.order_id)
+            >>> await ctx.step.do("charge", charge, ctx.input.order_id)
+        """
+        self._engine.register_undo(name, fn, args, kwargs)
 
 
 class Context(_Context[InputT_co]):
@@ -110,3 +134,15 @@ class SyncContext(_Context[InputT_co]):
             >>> ctx.log("the card was declined")
         """
         self._engine.from_thread(self._engine.log(line))
+
+    def check_cancelled(self) -> None:
+        """End the run here if it was cancelled, timed out, lost, or is to be handed back.
+
+        A thread cannot be interrupted: call it in a loop that takes long.
+
+        Example:
+            >>> for page in pages:
+            ...     ctx.check_cancelled()
+            ...     convert(page)
+        """
+        self._engine.check_thread()

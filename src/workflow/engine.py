@@ -5,19 +5,21 @@ import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
-from ..queue.outcome import Failure
 from ..queue.scripts.descending import NewChild, Policy
 from .calls import Call, Calls, RunEnded, nothing
+from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
+from .paths import escaped
 from .threads import Threads
 from .values import Values, result_hint
 
 T = TypeVar("T")
 
+LONGEST_LINE: Final = 4000
 DO_DONE = Kind.DO + DONE
 DO_FAILED = Kind.DO + FAILED
 
@@ -33,9 +35,13 @@ class Engine:
         on_lost: Called when a write was refused because the claim is lost.
         thread: The thread of a plain workflow, by its identity; None in an async one.
         tasks: What a plain workflow's thread has the loop do.
+        undos: The compensations that were registered.
+        undos_known: How many compensations Redis knows of.
+        ending: How the job ends when everything is undone; None while nothing is being undone.
     """
 
-    __slots__ = ("_loop", "_threads", "calls", "journal", "non_retryable", "on_lost", "tasks", "thread", "values")
+    __slots__ = ("_loop", "_threads", "calls", "ending", "journal", "non_retryable", "on_lost", "tasks", "thread",
+                 "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
         self,
@@ -54,6 +60,10 @@ class Engine:
         self.on_lost = on_lost
         self.thread: int | None = None
         self.tasks: set[asyncio.Task[object]] = set()
+        self.undos: list[Undo] = []
+        under_way = self.calls.recorded.get(UNDER_WAY_PATH)
+        self.ending = None if under_way is None else Ending.read(under_way)
+        self.undos_known = int(self.calls.recorded.get(REGISTERED_PATH, 0))
 
     async def record(self, path: str, text: str) -> None:
         """Store a checkpoint.
@@ -63,8 +73,36 @@ class Engine:
         """
         if self.calls.ended:
             await self.calls.refuse(None)
+        if len(self.undos) > self.undos_known:
+            # before anything that the job may sleep or be cancelled after
+            self.undos_known = len(self.undos)
+            if not await self.journal.record(REGISTERED_PATH, str(self.undos_known)):
+                raise self._lost()
         if not await self.journal.record(path, text):
             raise self._lost()
+
+    def register_undo(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        """Have something undone when the job fails for good or is cancelled.
+
+        Raises:
+            StepError: The name is unfit, or taken.
+            RunEnded: The job is being undone, and this was the last that is to be.
+        """
+        path = f"{UNDER_WAY_PATH}/{escaped(name)}"
+        if any(undo.path == path for undo in self.undos):
+            raise StepError(f"compensation {name!r} is registered already: give each a name of its own")
+        self.undos.append(Undo(path, function, args, kwargs))
+        if self.ending is not None and len(self.undos) >= self.undos_known:
+            raise RunEnded("the job is being undone")
+
+    def must_run(self, call: Call) -> None:
+        """A step has no result yet. While the job is being undone no step begins: the run ends here.
+
+        Raises:
+            RunEnded: The job is being undone.
+        """
+        if self.ending is not None:
+            raise RunEnded(f"the job is being undone, and step {call.path!r} had not finished")
 
     async def begin_wait(self, call: Call, until_ms: int) -> None:
         """Fix the instant at which a call's wait is over."""
@@ -114,6 +152,7 @@ class Engine:
             broken = until_failure and any(not recorded.get(path, CHILD_DONE).startswith(CHILD_DONE) for path in paths)
             if broken or not missing:
                 return
+            self.must_run(call)
             if not call.told:
                 await self.calls.park(call, None)
 
@@ -137,7 +176,7 @@ class Engine:
         """
         if self.calls.ended:
             await self.calls.refuse(None)
-        if not await self.journal.log(line):
+        if not await self.journal.log(self.values.notes.write(line[:LONGEST_LINE])):
             raise self._lost()
 
     def replay(self, call: Call, text: str, function: Any) -> Any:
@@ -149,7 +188,7 @@ class Engine:
         """
         state, rest = read_checkpoint(text, Kind.DO, call.path)
         if state == FAILED:
-            failure = Failure.loads(rest)
+            failure = self.values.load_failure(rest)
             raise StepFailedError(
                 step=call.path, type=failure.type, message=failure.message, traceback=failure.traceback
             )
@@ -166,7 +205,7 @@ class Engine:
                 f"step {call.path!r} raised {type(error).__name__}({error}), which would end the worker: raise an "
                 f"exception instead"
             ) from error
-        return DO_FAILED + Failure.of(error).dumps() if is_final(error, self.non_retryable) else ""
+        return DO_FAILED + self.values.dump_failure(error) if is_final(error, self.non_retryable) else ""
 
     def keep(self, call: Call, text: str) -> None:
         """Remember a checkpoint for this attempt, in which an outer step may be run again."""

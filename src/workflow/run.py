@@ -6,13 +6,17 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..errors import SerializationError
+import msgspec
+
+from ..errors import ContinueAsNew, SerializationError
 from ..queue.backoff import Rng
 from ..queue.claim import EndReason
 from ..queue.deciding import decide
-from ..queue.outcome import Cancelled, Completed, Failed, Limited, Outcome, Released, Retry, Suspended
+from ..queue.outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Released, Retry, Suspended
 from ..queue.spec import Spec
 from .calls import TURNS
+from .codec import PLAIN, Notes
+from .compensation import Ending, compensate
 from .context import Context, SyncContext
 from .engine import Engine
 from .journal import Journal, Kind
@@ -46,6 +50,7 @@ class Run:
         failures: int,
         journal: Journal,
         serializer: Serializer,
+        notes: Notes = PLAIN,
         threads: Threads,
         non_retryable: tuple[type[BaseException], ...] = (),
         end_timeout: float = 10.0,
@@ -62,6 +67,7 @@ class Run:
             failures: Attempts that have failed before this one.
             journal: Where its checkpoints are.
             serializer: How values are written.
+            notes: How texts are written that people read.
             threads: Where plain functions run.
             non_retryable: Error types that are for good, as ``NonRetryableError`` is.
             end_timeout: How long, in seconds, a run that was ended may clean up.
@@ -79,7 +85,7 @@ class Run:
         self._rng = rng
         self._non_retryable = non_retryable
         self._loop = asyncio.get_running_loop()
-        self._values = Values(serializer, workflow, job_id)
+        self._values = Values(serializer, workflow, job_id, notes)
         self._engine = Engine(journal, self._values, threads, non_retryable, self._lost)
         self._calls = self._engine.calls
         self._input = value
@@ -92,6 +98,7 @@ class Run:
         self._main_done = True
         self._over = False
         self._timer: asyncio.TimerHandle | None = None
+        self._undoing: asyncio.Task[None] | None = None
 
     @property
     def threads_running(self) -> int:
@@ -147,6 +154,8 @@ class Run:
             reason: Why.
             detail: The reason of a cancellation, as its caller gave it.
         """
+        if self._engine.ending is not None and reason in (EndReason.CANCELLED, EndReason.TIMEOUT):
+            return  # the job is ending already, and what it has to undo is not cut short
         if self._forced is None and not self._over:
             self.ended = reason
             self._end(self._outcome_of(reason, detail), reason.value)
@@ -180,7 +189,7 @@ class Run:
         self._main_ended()
 
     def _returned(self, value: Any) -> None:
-        if self._forced is None:
+        if self._forced is None and self._engine.ending is None:
             try:
                 self._outcome = Completed(self._values.dump(value, "its result"))
             except SerializationError as error:
@@ -188,12 +197,37 @@ class Run:
 
     def _raised(self, error: BaseException) -> None:
         if self._forced is None:
-            self._outcome = self._decide(error)
+            if self._engine.ending is None:
+                self._outcome = self._continued(error) if isinstance(error, ContinueAsNew) else self._decide(error)
         elif isinstance(error, Exception):
             logger.warning("%s raised while it was being ended", self._name, exc_info=error)
 
+    def _continued(self, signal: ContinueAsNew) -> Outcome:
+        try:
+            return Continued(self._values.dump(signal.input, "its next input"))
+        except SerializationError as error:
+            return self._decide(error)
+
+    async def _undo(self, ending: Ending) -> None:
+        """Everything that the run has registered is undone; then the job ends."""
+        try:
+            self._outcome = await compensate(
+                self._engine, self._engine.undos, ending, spec=self._spec, failures=self._failures, rng=self._rng
+            )
+        except BaseException as error:  # noqa: BLE001 - whatever leaves user code is the job's
+            if self._forced is None:
+                self._outcome = self._decide(error)
+
+    def _undone(self, _: asyncio.Task[None]) -> None:
+        self._undoing = None
+        self._settle()
+
     def _main_ended(self) -> None:
         self._main_done = True
+        if self._engine.ending is not None and self._forced is None:
+            self._undoing = self._loop.create_task(self._undo(self._engine.ending))
+            self._undoing.add_done_callback(self._undone)
+            return
         calls = self._calls
         calls.returned = True
         if self._forced is None and calls.open:
@@ -249,15 +283,16 @@ class Run:
         """The one routine that ends a run before it returns."""
         self._forced = outcome
         self._calls.end(f"the run has ended: {why}")
-        if self._main_done and not self._calls.open and not self._calls.threads:
+        if self._main_done and self._undoing is None and not self._calls.open and not self._calls.threads:
             self._settle()
             return
         self._timer = self._loop.call_later(self._end_timeout, self._overdue)
         spared = _current_task()  # a step that found its claim lost raises the signal itself
         for task in self._tasks():
             self._await_end(task)
-        if self._task is not None and self._task is not spared:
-            self._task.cancel()
+        for running in (self._task, self._undoing):
+            if running is not None and running is not spared:
+                running.cancel()
         if self._work is not None and self._work.withdraw():
             self._main_done = True
         self._loop.call_soon(self._cancel_rest, spared, TURNS)
@@ -279,7 +314,7 @@ class Run:
 
     def _tasks(self) -> set[asyncio.Task[Any]]:
         """The tasks to be ended: the run's own, and those inside an engine call."""
-        tasks = {call.task for call in self._calls.open} | self._engine.tasks | {self._task}
+        tasks = {call.task for call in self._calls.open} | self._engine.tasks | {self._task, self._undoing}
         return {task for task in tasks if task is not None and not task.done()}
 
     def _await_end(self, task: asyncio.Task[Any]) -> None:
@@ -318,9 +353,11 @@ class Run:
         """Give the outcome, if nothing of the run goes on."""
         if self._over or not self._main_done or self._calls.threads:
             return
-        if self._ending or (self._forced is None and self._calls.open):
+        if self._ending or self._undoing is not None or (self._forced is None and self._calls.open):
             return
         outcome = self._outcome if self._forced is None else self._forced
+        if isinstance(outcome, (Failed, Cancelled)) and self._engine.undos:
+            outcome = msgspec.structs.replace(outcome, undo=len(self._engine.undos))
         if outcome is None:
             raise RuntimeError("a run has ended in nothing")
         if self._timer is not None:

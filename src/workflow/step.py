@@ -184,6 +184,7 @@ class Steps(ChildSteps):
                 value = engine.replay(call, text, fn)
                 kept = True
                 return value
+            engine.must_run(call)
             here.set(call)
             try:
                 if is_async(fn):
@@ -223,11 +224,13 @@ class Steps(ChildSteps):
         kept = False
         try:
             if (text := calls.recorded.get(call.path)) is None:
+                engine.must_run(call)
                 until = engine.journal.now_ms() + duration if instant is None else instant
                 await engine.begin_wait(call, until)
             else:
                 until = call.until_ms = int(read_checkpoint(text, Kind.WAIT, call.path)[1])
             while (left := until - engine.journal.now_ms()) > 0:
+                engine.must_run(call)
                 await calls.park(call, left / 1000)
             kept = True
         finally:
@@ -266,6 +269,7 @@ class Steps(ChildSteps):
             if state != PENDING:
                 return None if state == EXPIRED else rest
             until = call.until_ms = int(rest)
+        engine.must_run(call)
         call.event = name
         while True:
             call.told = False

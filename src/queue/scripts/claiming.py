@@ -7,7 +7,7 @@ import msgspec
 from ..calling import Caller
 from ..claim import Claim
 from ..link import Argument
-from ..outcome import Cancelled, Completed, Failed, Limited, Outcome, Retry, Suspended
+from ..outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Retry, Suspended
 from ..spec import Spec
 
 _Found = tuple[int, bytes, bytes, bytes, bytes, list[bytes] | None]
@@ -74,10 +74,12 @@ def _pack(outcome: Outcome) -> tuple[str, str, Argument]:  # noqa: PLR0911 - one
             return "completed", result, ""
         case Retry(delay_ms, failure):
             return "retry", failure.dumps(), delay_ms
-        case Failed(failure):
-            return "failed", failure.dumps(), ""
-        case Cancelled(reason):
-            return "cancelled", reason, ""
+        case Failed(failure, undo):
+            return "failed", failure.dumps(), undo or ""
+        case Cancelled(reason, undo):
+            return "cancelled", reason, undo or ""
+        case Continued(data):
+            return "continued", data, ""
         case Suspended(until_ms, events):
             return "suspended", "\n".join(events), "" if until_ms is None else until_ms
         case Limited(delay_ms, limiter):

@@ -2,7 +2,9 @@
 --- @include add_waiting
 --- @include announce
 --- @include arm_wake
+--- @include begin_undo
 --- @include choose_limiters
+--- @include continue_job
 --- @include finalize_cancelled
 --- @include finalize_completed
 --- @include finalize_failed
@@ -15,7 +17,8 @@
 --- Apply what an attempt ended in, if the claim is still the one that its token names.
 --- `kind`: completed (text: result) | retry (text: failure, number: delay) | failed (text: failure) |
 --- cancelled (text: reason) | suspended (text: event names, a line each; number: until, or empty) | released |
---- limited (text: limiter or empty, number: delay).
+--- limited (text: limiter or empty, number: delay) | continued (text: payload).
+--- The number of failed and cancelled is that of the compensations that are registered, or empty.
 --- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
 --- Returns 1, or 0 where the claim is lost and nothing was written.
 local function applyOutcome(base, kind, workflow, id, token, text, number, now)
@@ -27,6 +30,9 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now)
   if record[3] then kind, text = 'cancelled', record[3] end
   local holds = spec.strict and spec.group ~= '' and (kind == 'retry' or kind == 'suspended' or kind == 'limited')
   releaseActive(base, workflow, id, spec, holds)
+  if kind == 'failed' or kind == 'cancelled' then
+    if beginUndo(base, workflow, id, spec, place, kind, text, number ~= '' and number) then return '1' end
+  end
   if kind == 'completed' then
     finalizeCompleted(base, workflow, id, spec, text, now, told)
   elseif kind == 'failed' then
@@ -54,6 +60,9 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now)
       else
         addDelayed(base, workflow, id, now + number)
       end
+    elseif kind == 'continued' then
+      continueJob(base, workflow, id, record[2], text, record[9])
+      armWake(base, workflow)
     elseif kind == 'suspended' then
       suspendJob(base, workflow, id, spec, place, holds, text, tonumber(number), now)
       if record[7] then announce(base, workflow, id, spec.run, 'suspended', number, record[7]) end

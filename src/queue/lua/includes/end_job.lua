@@ -1,3 +1,4 @@
+--- @include begin_undo
 --- @include finalize_cancelled
 --- @include key_of
 --- @include read_spec
@@ -18,6 +19,8 @@ local function endJob(base, workflow, id, run, reason, now)
   if run ~= '' and run ~= spec.run then return -1 end
   if state == 'cancelled' then return 1 end
   if state == 'completed' or state == 'failed' then return 0 end
+  local undoing = redis.call('HGET', keyOf(base, workflow, 'steps', id), '//undo')
+  if undoing then return string.sub(undoing, 1, 9) == 'cancelled' and 1 or 0 end
   if state == 'active' then
     if redis.call('HSETNX', job, 'cancel', reason) == 1 then
       tellWorker(base, record[4], 'cancel', workflow, id, reason)
@@ -25,6 +28,8 @@ local function endJob(base, workflow, id, run, reason, now)
     return 1
   end
   unplaceJob(base, workflow, id, spec, state, record[3])
+  local place = redis.call('HGET', job, 'score')
+  if beginUndo(base, workflow, id, spec, tonumber(place or nil), 'cancelled', reason) then return 1 end
   finalizeCancelled(base, workflow, id, spec, reason, now, readTold(base, workflow, id))
   restCounter(base, workflow)
   return 1

@@ -1,5 +1,6 @@
 --- @include add_waiting
 --- @include arm_wake
+--- @include begin_undo
 --- @include finalize_cancelled
 --- @include finalize_failed
 --- @include key_of
@@ -25,6 +26,7 @@ local function recoverClaim(base, workflow, id, now)
   redis.call('HSET', job, 'token', '')
   redis.call('HDEL', job, 'holds')
   if record[3] then
+    if beginUndo(base, workflow, id, spec, tonumber(record[4]), 'cancelled', record[3]) then return 'recovered' end
     finalizeCancelled(base, workflow, id, spec, record[3], now, readTold(base, workflow, id))
     return 'cancelled'
   end
@@ -34,6 +36,7 @@ local function recoverClaim(base, workflow, id, now)
       type = 'StalledError',
       message = string.format('its worker was lost %d times in a row without any progress between', stalls),
     })
+    if beginUndo(base, workflow, id, spec, tonumber(record[4]), 'failed', failure) then return 'recovered' end
     finalizeFailed(base, workflow, id, spec, failure, now, readTold(base, workflow, id))
     return 'stalled'
   end

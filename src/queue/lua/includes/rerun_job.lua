@@ -15,6 +15,7 @@ local function rerunJob(base, workflow, id, below)
   if record[1] ~= 'failed' and not (below and record[1] == 'cancelled') then return 0 end
   redis.call('ZREM', keyOf(base, workflow, record[1]), id)
   redis.call('PERSIST', job)
+  redis.call('HDEL', keyOf(base, workflow, 'steps', id), '//undo', '//undos')
   -- a job that has been tried has checkpoints to read
   redis.call('HSET', job, 'failures', 0)
   redis.call('HDEL', job, 'started', 'stalls', 'score', 'failure', 'reason', 'finished', 'cancel')

@@ -1,0 +1,23 @@
+--- @include add_waiting
+--- @include arm_wake
+--- @include key_of
+
+--- A job that has registered compensations (`known` of them, or as its checkpoint says) is about to end as failed or cancelled: it runs
+--- once more to undo, and ends after that. `how`: failed | cancelled; `text`: failure or reason.
+--- Returns whether it does; false where there is nothing to undo, or that has been done.
+local function beginUndo(base, workflow, id, spec, place, how, text, known)
+  local job, steps = keyOf(base, workflow, 'j', id), keyOf(base, workflow, 'steps', id)
+  if redis.call('HEXISTS', steps, '//undo') == 1 then return false end
+  if known then
+    redis.call('HSET', steps, '//undos', known)
+  elseif redis.call('HEXISTS', steps, '//undos') == 0 then
+    return false
+  end
+  local failures = redis.call('HGET', job, 'failures') or '0'
+  redis.call('HSET', steps, '//undo', how .. ':' .. failures .. ':' .. text)
+  redis.call('HDEL', job, 'cancel', 'awaits', 'stalls')
+  redis.call('HSET', job, 'token', '')
+  addWaiting(base, workflow, id, spec, place)
+  armWake(base, workflow)
+  return true
+end

@@ -1,0 +1,96 @@
+"""Compensations: what a run has registered to be undone when it fails for good or is cancelled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ..queue.backoff import Rng, backoff_delay_ms
+from ..queue.outcome import Cancelled, Failed, Failure, Outcome, Retry
+from .values import is_async
+
+if TYPE_CHECKING:
+    from ..queue.spec import Spec
+    from .engine import Engine
+
+logger: Final = logging.getLogger(__name__)
+# what the scripts look for: that there are compensations, and that they are under way
+REGISTERED_PATH: Final = "//undos"
+UNDER_WAY_PATH: Final = "//undo"
+LEAST_ATTEMPTS: Final = 3
+DONE: Final = "undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A compensation as it was registered."""
+
+    path: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the job will end once everything is undone, and the attempts that had failed before that."""
+
+    outcome: Failed | Cancelled
+    failures: int
+
+    @classmethod
+    def read(cls, text: str) -> Ending:
+        """From the checkpoint that the scripts have written."""
+        how, failures, rest = text.split(":", 2)
+        outcome = Cancelled(rest) if how == "cancelled" else Failed(Failure.loads(rest))
+        return cls(outcome, int(failures))
+
+
+async def compensate(
+    engine: Engine, undos: list[Undo], ending: Ending, *, spec: Spec, failures: int, rng: Rng
+) -> Outcome:
+    """Undo in reverse, each once, and tell what the job ends in.
+
+    One that raises is tried again in a later attempt, as often as the job may be attempted (three times at least); then
+    the others go on without it, and the job's failure says so.
+
+    Raises:
+        RunEnded: The claim is lost.
+    """
+    attempts = max(spec.max_attempts, LEAST_ATTEMPTS)
+    given_up: list[str] = []
+    for undo in reversed(undos):
+        recorded = engine.calls.recorded.get(undo.path)
+        if recorded is not None:
+            if recorded != DONE:
+                given_up.append(recorded)
+            continue
+        try:
+            if is_async(undo.function):
+                await undo.function(*undo.args, **undo.kwargs)
+            else:
+                await engine.in_thread(partial(undo.function, *undo.args, **undo.kwargs))
+        except Exception as error:
+            failed = failures - ending.failures + 1
+            if failed < attempts:
+                return Retry(backoff_delay_ms(failed, spec.backoff, rng), Failure.of(error))
+            name = undo.path.removeprefix(UNDER_WAY_PATH + "/")
+            logger.exception("compensation %r has failed %d times and is given up", name, failed)
+            given_up.append(f"compensation {name!r} has failed: {type(error).__name__}: {error}")
+            await engine.record(undo.path, given_up[-1])
+            continue
+        await engine.record(undo.path, DONE)
+    return _with_notes(ending.outcome, given_up)
+
+
+def _with_notes(outcome: Failed | Cancelled, notes: list[str]) -> Failed | Cancelled:
+    if not notes:
+        return outcome
+    text = "; ".join(reversed(notes))
+    if isinstance(outcome, Cancelled):
+        return Cancelled(f"{outcome.reason}; {text}" if outcome.reason else text)
+    failure = outcome.failure
+    return Failed(Failure(failure.type, f"{failure.message}; {text}", failure.traceback))
