@@ -84,7 +84,7 @@ class Job:
         return f"<Job {self.id!r} of {self.queue.id!r}>"
 
     async def wait(self, timeout: Duration | None = None) -> str:  # noqa: ASYNC109 - a total, with an error of its own
-        """Wait for the job's end and give its result.
+        """Wait for the job's end and give its result. What has ended is given however short the timeout.
 
         Args:
             timeout: How long: ``timedelta`` or seconds. None: as long as it takes.
@@ -98,18 +98,33 @@ class Job:
             ClosedError: The namespace was closed meanwhile.
         """
         runtime = await self.queue.namespace.runtime()
-        async with self.waiting(runtime, timeout):
-            end = await runtime.waiters.wait(self.queue.id, self.id, self.run)
+        async with self.waiting(runtime, timeout, first_look=self.queue.namespace.timeout) as looked:
+            end = await runtime.waiters.wait(self.queue.id, self.id, self.run, looked)
         return self.result_of(end)
 
     @asynccontextmanager
-    async def waiting(self, runtime: Runtime, timeout: Duration | None) -> AsyncGenerator[None]:  # noqa: ASYNC109
-        """Within it the end is waited for: for no longer than ``timeout``, and no longer than the namespace is open."""
+    async def waiting(
+        self,
+        runtime: Runtime,
+        timeout: Duration | None,  # noqa: ASYNC109
+        *,
+        first_look: float = 0.0,
+    ) -> AsyncGenerator[Callable[[], None]]:
+        """Within it the end is waited for: for no longer than ``timeout``, and no longer than the namespace is open.
+
+        A ``first_look`` may take so many seconds, if that is longer: until what it gives is called.
+        """
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
-        limit = asyncio.timeout(seconds)
+        began = asyncio.get_running_loop().time()
+        limit = asyncio.timeout(None if seconds is None else max(seconds, first_look))
+
+        def looked() -> None:
+            if seconds is not None:
+                limit.reschedule(began + seconds)
+
         try:
             async with limit:
-                yield
+                yield looked
         except TimeoutError:
             if not limit.expired():
                 raise

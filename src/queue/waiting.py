@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -70,11 +70,12 @@ class Waiters:
         await self._subscription.ready()
         return self._process
 
-    async def wait(self, workflow: str, job_id: str, run: str) -> End:
-        """Wait until a life of a job (``run`` empty: any) has ended."""
+    async def wait(self, workflow: str, job_id: str, run: str, looked: Callable[[], None]) -> End:
+        """Wait until a life of a job (``run`` empty: any) has ended. ``looked`` is called after a first look."""
         with self.expect(workflow, job_id, run) as waiter:
             await self.ready()
             await self._look(workflow, job_id, waiter)
+            looked()
             return await waiter.future
 
     def expect(self, workflow: str, job_id: str, run: str) -> Expectation:
