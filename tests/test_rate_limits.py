@@ -234,6 +234,40 @@ async def test_a_group_goes_on_by_itself_when_its_budget_opens(
                 assert most_within(await starts_of(of_group), 0.15) <= 2
 
 
+async def test_the_last_group_of_all_goes_on_by_itself_when_its_budget_opens(
+    server: Server, namespace_id: str, client: Client
+) -> None:
+    limiters = {"tenant": RateLimit(1, 1, per="group")}
+    async with Namespace(namespace_id, redis=server.url, limiters=limiters) as namespace:
+        queue = namespace.queue("calls")
+        async with queue.worker(done, safety=SAFETY):
+            await (await queue.add("x", group="g")).wait(10)
+            last = await queue.add("x", group="g")
+            await wait_until(lambda: client("ZCARD", f"{namespace.base}:calls:throttled"))
+            await last.wait(10)
+
+
+async def test_a_job_goes_on_while_its_group_s_budget_is_spent(
+    server: Server, namespace_id: str, client: Client
+) -> None:
+    turns: list[str] = []
+
+    async def handle(claim: Claim) -> Outcome | str:
+        turns.append(claim.data)
+        return Suspended(None, ("go",)) if len(turns) == 1 else "through"
+
+    limiters = {"tenant": RateLimit(1, LONG, per="group")}
+    async with Namespace(namespace_id, redis=server.url, limiters=limiters) as namespace:
+        queue = namespace.queue("calls")
+        sleeper, refused = await queue.add("sleeper", group="g"), await queue.add("refused", group="g")
+        async with queue.worker(handle, safety=SAFETY):
+            await wait_until(lambda: client("ZCARD", f"{namespace.base}:calls:throttled"))
+            await sleeper.send_event("go", "", event_id="1")
+            assert await sleeper.wait(10) == "through"
+            assert await refused.state() == "waiting"
+    assert turns == ["sleeper", "sleeper"]
+
+
 async def test_a_budget_of_the_group_and_one_of_all_hold_together(server: Server, namespace_id: str) -> None:
     limiters = {"tenant": RateLimit(1, 0.2, per="group"), "all": RateLimit(3, 0.2)}
     async with Namespace(namespace_id, redis=server.url, limiters=limiters) as namespace:
