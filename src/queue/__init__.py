@@ -1,5 +1,6 @@
 """Queues of texts: namespaces, queues, workers. Knows nothing of workflows and can be used alone."""
 
+from .cadence import Cadence, cadence
 from .claim import Claim, EndReason
 from .job import Job, Record
 from .limits import RateLimit
@@ -14,6 +15,7 @@ from .worker import Handler, Worker
 
 __all__ = [
     "Backoff",
+    "Cadence",
     "Cancelled",
     "Claim",
     "Completed",
@@ -40,4 +42,5 @@ __all__ = [
     "Suspended",
     "Worker",
     "WorkerInfo",
+    "cadence",
 ]

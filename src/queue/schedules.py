@@ -91,19 +91,29 @@ class FireSchedules(Duty):
         self._call = call
         self._workflows = list(workflows)
         self._safety = safety
+        self._unfit: set[tuple[str, str, str]] = set()
 
     async def once(self) -> float:
         """Fire what is due."""
-        now, again_ms, due = await due_schedules(self._call, limit=FIRED_AT_ONCE, workflows=self._workflows)
+        # those that cannot be fired here stay due for a worker that can: they must not crowd out others
+        limit = FIRED_AT_ONCE + len(self._unfit)
+        now, again_ms, due = await due_schedules(self._call, limit=limit, workflows=self._workflows)
+        unfit: set[tuple[str, str, str]] = set()
         for schedule in due:
             try:
                 await self._fire(schedule, now)
-            except (InvalidArgumentError, msgspec.MsgspecError):
-                logger.exception("schedule %r of workflow %r cannot be fired here", schedule.id, schedule.workflow)
-        if due:
+            except (InvalidArgumentError, msgspec.MsgspecError) as error:
+                found = (schedule.workflow, schedule.id, schedule.due)
+                unfit.add(found)
+                if found not in self._unfit:
+                    logger.error(  # noqa: TRY400 - the text says what is wrong with the schedule
+                        "schedule %r of workflow %r cannot be fired here: %s", schedule.id, schedule.workflow, error
+                    )
+        self._unfit = unfit
+        if len(due) > len(unfit):
             return 0.0
         # a timer's instant is rounded down to a millisecond by Redis' clock: never look too early
-        return self._safety if again_ms is None else min(self._safety, (again_ms + 1) / 1000)
+        return min(self._safety, (again_ms + 1) / 1000) if again_ms else self._safety
 
     async def _fire(self, schedule: DueSchedule, now: int) -> None:
         cadence = Cadence.loads(schedule.cadence)

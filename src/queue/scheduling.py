@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ScheduleNotFoundError
+from ..errors import InvalidArgumentError, ScheduleNotFoundError
 from . import keys
 from .cadence import Cadence
 from .schedules import Schedule, fire_name, read_schedule, timing_of
@@ -15,7 +13,7 @@ from .validation import check_choice, check_free_id
 
 if TYPE_CHECKING:
     from .job import Job
-    from .queue import Added, Queue
+    from .queue import Queue
 
 MOST_LISTED: Final = 10_000
 
@@ -34,19 +32,38 @@ class Schedules:
         data: str,
         *,
         overlap: Overlap = "skip",
-        where: Added,
-        options: Mapping[str, Any],
+        group: str | None = None,
+        **options: Any,
     ) -> bool:
-        """Create a schedule, or change it. Unchanged timing keeps the instant it is armed for. Whether it was created.
+        """Create a schedule, or change it. Unchanged timing keeps the instant it is armed for.
+
+        Args:
+            schedule_id: Its id, 1 to 256 characters.
+            cadence: When it fires; made by ``cadence``.
+            data: The payload of its jobs.
+            overlap: What becomes of a fire while the job of the previous one lives: ``"skip"`` it, ``"allow"`` both, or
+                ``"cancel"`` the previous one.
+            group: The group of its jobs. Default: one of the schedule's own; none where overlap is allowed.
+            **options: Of its jobs; see ``JobOptions``.
+
+        Returns:
+            Whether it was created.
 
         Raises:
             InvalidArgumentError: An argument cannot be used; nothing was sent.
+
+        Example:
+            >>> await queue.schedules.upsert("nightly", cadence("0 3 * * *", tz="Europe/Berlin"), "all of it")
         """
+        from .queue import Added  # noqa: PLC0415 - queues build on this module
+
         check_free_id(schedule_id, "schedule id")
         check_choice(overlap, "overlap", ("skip", "allow", "cancel"))
-        if where.group is None and overlap != "allow":
-            where = replace(where, group=f"schedule:{schedule_id}"[:256])
-        new, _ = self._queue.prepare(data, where, options)
+        if not isinstance(cadence, Cadence):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a checker
+            raise InvalidArgumentError(f"cadence must be made by cadence(pattern) or cadence(every=), not {cadence!r}")
+        if group is None and overlap != "allow":
+            group = f"schedule:{schedule_id}"[:256]
+        new, _ = self._queue.prepare(data, Added(group=group), options)
         armed = cadence.next_after(await self._now())
         due = None if armed is None else cadence.fire_ms(armed, self._name(schedule_id))
         return await self._namespace.persist(

@@ -236,9 +236,10 @@ class Workflow(Generic[InputT, OutputT]):
             catch_up=catch_up,
             catch_up_limit=catch_up_limit,
         )
-        where, rest = await self._where(input, options)
+        rest: dict[str, Any] = dict(options)
+        group = await self._group_for(input, rest.pop("group", None))
         return await self.queue.schedules.upsert(
-            schedule_id, timing, self._text_of(input), overlap=overlap, where=where, options=rest
+            schedule_id, timing, self._text_of(input), overlap=overlap, group=group, **rest
         )
 
     async def remove_schedule(self, schedule_id: str) -> bool:
@@ -411,13 +412,9 @@ class Workflow(Generic[InputT, OutputT]):
         run_at: datetime | None = None,
     ) -> tuple[Added, dict[str, Any]]:
         rest: dict[str, Any] = dict(options)
-        group = rest.pop("group", None)
-        if group is None and self._group_of is not None:
-            found = self._group_of(value)
-            group = await found if inspect.isawaitable(found) else found
         where = Added(
             id=rest.pop("id", None),
-            group=group,
+            group=await self._group_for(value, rest.pop("group", None)),
             run_in=run_in,
             run_at=run_at,
             unique=rest.pop("unique", "live"),
@@ -425,6 +422,13 @@ class Workflow(Generic[InputT, OutputT]):
             debounce=rest.pop("debounce", None),
         )
         return where, rest
+
+    async def _group_for(self, value: InputT, given: str | None) -> str | None:
+        """The group of a job: the one that was given, else what the workflow's function says of its input."""
+        if given is not None or self._group_of is None:
+            return given
+        found = self._group_of(value)
+        return await found if inspect.isawaitable(found) else found
 
 
 class LimitSettings(TypedDict, total=False):
