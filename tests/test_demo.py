@@ -23,7 +23,7 @@ EFFECTS = (
     Effect("23:59:58.000", FIRST, "reserve stock", "stock reserved", "2 x espresso cup, as R-1"),
     Effect("23:59:58.700", FIRST, "charge", "card charged", "45.80 EUR, as P-1"),
     Effect("23:59:58.800", FIRST, "count stock", "stock counted", "espresso cup"),
-    Effect("00:00:01.710", FIRST, "ship", "label printed", "for R-1"),
+    Effect("00:00:01.699", FIRST, "ship", "label printed", "for R-1"),
     Effect("00:00:05.000", SECOND, "ship", "label printed", "for R-1"),
     Effect("00:00:07.000", SECOND, "ship", "parcel handed over", "R-1, as T-1"),
     Effect("00:00:07.700", SECOND, "notify", "customer told", "ada@example.org: T-1 is on its way"),
@@ -74,7 +74,7 @@ BROKEN: dict[str, tuple[Callable[[], Evidence], set[int]]] = {
     "active while it waits": (lambda: replace(GOOD, asleep="active"), {WAITED}),
     "no other job meanwhile": (lambda: _without(2), {WAITED}),
     "a wait that was too short": (
-        lambda: replace(GOOD, effects=(*EFFECTS[:3], replace(EFFECTS[3], at="00:00:01.600"), *EFFECTS[4:])),
+        lambda: replace(GOOD, effects=(*EFFECTS[:3], replace(EFFECTS[3], at="00:00:01.400"), *EFFECTS[4:])),
         {WAITED},
     ),
     "an attempt used up": (lambda: replace(GOOD, attempt=2), {LEFT}),
