@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
@@ -37,6 +38,7 @@ class Connector:
         if where is None:
             where = os.environ.get("LANNER_REDIS_URL") or DEFAULT_URL
         self._embedded: str | None = None
+        self._opening = threading.Lock()
         self._handle: EmbeddedHandle | None = None
         self._pool: ConnectionPool | None = None
         if isinstance(where, redis.asyncio.Redis):
@@ -68,10 +70,15 @@ class Connector:
             EmbeddedServerError: It cannot be found or started.
         """
         if self._embedded is not None and self._pool is None:
-            from ..embedded import open_embedded  # noqa: PLC0415 - only who asks for a server of his own loads its code
+            await anyio.to_thread.run_sync(self._open_embedded, self._embedded)
 
-            self._handle = await anyio.to_thread.run_sync(open_embedded, self._embedded)
-            self._pool = _pool_of(self._handle.url)
+    def _open_embedded(self, where: str) -> None:
+        from ..embedded import open_embedded  # noqa: PLC0415 - only who asks for a server of his own loads its code
+
+        with self._opening:
+            if self._pool is None:
+                self._handle = open_embedded(where)
+                self._pool = _pool_of(self._handle.url)
 
     def connection(self) -> AbstractConnection:
         """A connection that is not open yet. ``prepare`` must have been awaited."""

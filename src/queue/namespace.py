@@ -22,6 +22,7 @@ from .validation import check_cap, check_id, duration_ms
 T = TypeVar("T")
 DEFAULT_PREFIX: Final = "lanner"
 ENDED_AT_ONCE: Final = 50
+_foreign: Final[list[Runtime]] = []
 
 
 class Namespace:
@@ -110,9 +111,13 @@ class Namespace:
         if self._closed:
             raise ClosedError(f"namespace {self.id!r} has been closed")
         runtime = self._runtime
-        if runtime is None or runtime.loop is not asyncio.get_running_loop() or runtime.pid != os.getpid():
-            # another loop's connections, or those of the process that forked this one, are not ours to use
-            await self.connector.prepare()
+        if runtime is not None and runtime.pid != os.getpid():
+            # closing these connections here would close them for the process that forked this one
+            _foreign.append(runtime)
+            runtime = None
+            self._workers = set()
+        if runtime is None or runtime.loop is not asyncio.get_running_loop():
+            # another loop's connections are not ours to use; it closes them when it ends
             runtime = self._runtime = Runtime(self.connector, self.base, self.timeout)
         await runtime.open()
         return runtime

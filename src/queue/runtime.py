@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from redis.exceptions import ResponseError
@@ -34,6 +34,7 @@ class Runtime:
         self._number = 0
         self._opened = asyncio.Lock()
         self._is_open = False
+        self._guard: AsyncGenerator[None] | None = None
         self.loop = asyncio.get_running_loop()
         self.pid = os.getpid()
         self.call = Caller(connector.link(), base)
@@ -45,12 +46,17 @@ class Runtime:
         """Check the server and the data, once.
 
         Raises:
+            EmbeddedServerError: The embedded server cannot be found or started.
             RedisUnavailableError: Redis did not answer in time.
             ServerVersionError: It is too old.
             DataModelError: The data was written by a newer Lanner.
         """
         if not self._is_open:
             async with self._opened:
+                if self._guard is None:
+                    self._guard = self._close_with_loop()
+                    await anext(self._guard)
+                await self._connector.prepare()
                 await persist(self._check, timeout=self._timeout, repeatable=True, what=lambda: "connecting to Redis")
 
     async def _check(self) -> None:
@@ -119,8 +125,21 @@ class Runtime:
             what=lambda: f"adding the flow of job {nodes[0].id!r} to {nodes[0].workflow!r}",
         )
 
+    async def _close_with_loop(self) -> AsyncGenerator[None]:
+        """Close the connections when the loop ends and nobody has: a loop finishes its asynchronous generators."""
+        try:
+            yield
+        finally:
+            await self._aclose()
+
     async def aclose(self) -> None:
         """Close the connections. Waits fail at once."""
+        if self._guard is None:
+            await self._aclose()
+        else:
+            await self._guard.aclose()
+
+    async def _aclose(self) -> None:
         await self.waiters.aclose()
         await self._adder.aclose()
         await self.call.link.aclose()

@@ -1,0 +1,88 @@
+"""A namespace that is made once, at the top of a module, and used from whatever loop or process there is."""
+
+import asyncio
+import os
+import warnings
+
+import pytest
+
+from lanner import Context, Worker, Workflow, WorkflowNamespace
+
+ATTEMPTS = 5
+
+
+async def double(ctx: Context[int]) -> int:
+    return 2 * ctx.input
+
+
+def make(redis_url: str, namespace_id: str) -> tuple[WorkflowNamespace, Workflow[int, int]]:
+    ns = WorkflowNamespace(namespace_id, redis=redis_url)
+    return ns, ns.create_workflow("double", run=double)
+
+
+def test_a_namespace_works_in_one_loop_after_another_and_leaves_no_connection_open(
+    redis_url: str, namespace_id: str
+) -> None:
+    ns, workflow = make(redis_url, namespace_id)
+
+    async def use(number: int) -> int:
+        async with ns.worker(concurrency=2):
+            return await workflow.execute(number, timeout=10)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [asyncio.run(use(number)) for number in range(3)] == [0, 2, 4]
+    assert [str(each.message) for each in caught if issubclass(each.category, ResourceWarning)] == []
+
+
+def test_a_process_forked_from_a_running_worker_uses_connections_of_its_own(redis_url: str, namespace_id: str) -> None:
+    ns, workflow = make(redis_url, namespace_id)
+
+    async def use() -> None:
+        for number in range(ATTEMPTS):
+            assert await workflow.execute(number, timeout=10) == 2 * number
+
+    def in_child() -> None:
+        code = 1
+        try:
+            # the child is a copy of a process whose loop was running: it starts one of its own
+            asyncio.events._set_running_loop(None)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+            asyncio.run(use())
+            code = 0
+        finally:
+            os._exit(code)
+
+    async def parent() -> int:
+        async with ns, ns.worker(concurrency=2):
+            await use()
+            child = os.fork()
+            if child == 0:
+                in_child()
+            await use()
+            _, status = await asyncio.to_thread(os.waitpid, child, 0)
+            await use()
+            return os.waitstatus_to_exitcode(status)
+
+    with warnings.catch_warnings():
+        # the thread that keeps the leases is not copied, which the child has no use for
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert asyncio.run(parent()) == 0
+
+
+@pytest.mark.parametrize("moment", ["before its start", "during its start", "at once after it", "while it works"])
+async def test_a_worker_can_be_stopped_at_any_moment(redis_url: str, namespace_id: str, moment: str) -> None:
+    ns, workflow = make(redis_url, namespace_id)
+    async with ns:
+        worker: Worker = workflow.worker()
+        if moment == "before its start":
+            await worker.stop()
+            return
+        starting = asyncio.create_task(worker.start())
+        if moment == "during its start":
+            await asyncio.sleep(0)
+        else:
+            await starting
+        if moment == "while it works":
+            assert await workflow.execute(1, timeout=10) == 2
+        await worker.stop()
+        await asyncio.wait([starting])
