@@ -120,10 +120,7 @@ class FireSchedules(Duty):
         name = fire_name(self._call.base, schedule.workflow, schedule.id)
         fires, armed = cadence.due(schedule.armed, now, name)
         spec = msgspec.json.decode(schedule.spec, type=Spec)
-        jobs = [
-            (new_id(), msgspec.json.encode(msgspec.structs.replace(spec, run=new_nonce())).decode(), schedule.data)
-            for _ in fires[:JOBS_AT_ONCE]
-        ]
+        jobs = [(new_id(), _spec_of(spec, instant), schedule.data) for instant in fires[-JOBS_AT_ONCE:]]
         await fire_schedule(
             self._call,
             workflow=schedule.workflow,
@@ -135,6 +132,11 @@ class FireSchedules(Duty):
             overlap=schedule.overlap,
             jobs=jobs,
         )
+
+
+def _spec_of(spec: Spec, instant: int) -> str:
+    """The spec of the job of one instant."""
+    return msgspec.json.encode(msgspec.structs.replace(spec, run=new_nonce(), scheduled=instant)).decode()
 
 
 def _instant(ms: float) -> datetime:

@@ -30,4 +30,5 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     max_stalled: int = 3
     strict: bool = False
     round: int = 0
+    scheduled: Annotated[int, "of a schedule's job: the instant that it stands for"] = 0
     trace: Annotated[str, "the caller's trace context"] = ""

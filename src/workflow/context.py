@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .children import flow_results
@@ -11,10 +12,18 @@ InputT_co = TypeVar("InputT_co", covariant=True)
 
 
 class _Context(Generic[InputT_co]):
-    __slots__ = ("_engine", "attempt", "children", "group", "input", "job_id", "workflow")
+    __slots__ = ("_engine", "attempt", "children", "group", "input", "job_id", "scheduled", "workflow")
 
     def __init__(
-        self, value: InputT_co, engine: Engine, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
+        self,
+        value: InputT_co,
+        engine: Engine,
+        *,
+        workflow: str,
+        job_id: str,
+        group: str = "",
+        attempt: int = 1,
+        scheduled: datetime | None = None,
     ) -> None:
         self._engine = engine
         self.input = value
@@ -22,6 +31,7 @@ class _Context(Generic[InputT_co]):
         self.job_id = job_id
         self.group = group
         self.attempt = attempt
+        self.scheduled = scheduled
         self.children = flow_results(engine, workflow)
 
     def on_failure(self, name: str, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -57,6 +67,7 @@ class Context(_Context[InputT_co]):
         job_id: The id of the job.
         group: The job's group; empty when it has none.
         attempt: Which attempt this is, from 1. Waits and recoveries do not count.
+        scheduled: The instant of a schedule that the job stands for, in UTC; None for any other job.
         children: In a flow, the results of the job's children in their order; for one that failed or was cancelled a
             ``ChildFailedError`` or ``ChildCancelledError``.
 
@@ -68,9 +79,19 @@ class Context(_Context[InputT_co]):
     __slots__ = ("step",)
 
     def __init__(
-        self, value: InputT_co, engine: Engine, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
+        self,
+        value: InputT_co,
+        engine: Engine,
+        *,
+        workflow: str,
+        job_id: str,
+        group: str = "",
+        attempt: int = 1,
+        scheduled: datetime | None = None,
     ) -> None:
-        super().__init__(value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt)
+        super().__init__(
+            value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt, scheduled=scheduled
+        )
         self.step = Steps(engine)
 
     async def progress(self, value: Any) -> None:
@@ -103,6 +124,7 @@ class SyncContext(_Context[InputT_co]):
         job_id: The id of the job.
         group: The job's group; empty when it has none.
         attempt: Which attempt this is, from 1. Waits and recoveries do not count.
+        scheduled: The instant of a schedule that the job stands for, in UTC; None for any other job.
         children: In a flow, the results of the job's children in their order; for one that failed or was cancelled a
             ``ChildFailedError`` or ``ChildCancelledError``.
 
@@ -114,9 +136,19 @@ class SyncContext(_Context[InputT_co]):
     __slots__ = ("step",)
 
     def __init__(
-        self, value: InputT_co, engine: Engine, *, workflow: str, job_id: str, group: str = "", attempt: int = 1
+        self,
+        value: InputT_co,
+        engine: Engine,
+        *,
+        workflow: str,
+        job_id: str,
+        group: str = "",
+        attempt: int = 1,
+        scheduled: datetime | None = None,
     ) -> None:
-        super().__init__(value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt)
+        super().__init__(
+            value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt, scheduled=scheduled
+        )
         self.step = SyncSteps(engine)
 
     def progress(self, value: Any) -> None:

@@ -4,6 +4,7 @@ import inspect
 import logging
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -129,16 +130,17 @@ class Run:
         if self._forced is not None:
             return self._future
         identity = {"workflow": self._workflow, "job_id": self._job_id, "group": self._spec.group}
-        attempt = self._failures + 1
+        attempt, instant = self._failures + 1, self._spec.scheduled
+        scheduled = datetime.fromtimestamp(instant / 1000, UTC) if instant else None
         self._main_done = False
         self._calls.on_idle = self._settle
         self._calls.on_quiet = self._quiet
         if is_async(self._function):
-            context = Context[Any](self._input, self._engine, attempt=attempt, **identity)
+            context = Context[Any](self._input, self._engine, attempt=attempt, scheduled=scheduled, **identity)
             self._task = self._loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
         else:
-            plain = SyncContext[Any](self._input, self._engine, attempt=attempt, **identity)
+            plain = SyncContext[Any](self._input, self._engine, attempt=attempt, scheduled=scheduled, **identity)
             variables = contextvars.copy_context()
             self._work = self._threads.submit(
                 lambda: variables.run(self._engine.run_plain, self._function, plain), self._thread_ended
