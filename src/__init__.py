@@ -36,6 +36,7 @@ from .queue.limits import RateLimit
 from .queue.options import Backoff, KeepFailed
 from .queue.queue import Dedup
 from .workflow.children import Child
+from .workflow.codec import Codec
 from .workflow.context import Context, SyncContext
 from .workflow.flow import Flow
 from .workflow.job import Job
@@ -50,6 +51,7 @@ __all__ = [
     "ChildCancelledError",
     "ChildFailedError",
     "ClosedError",
+    "Codec",
     "Context",
     "ContinueAsNew",
     "DataModelError",

@@ -25,7 +25,7 @@ from .scripts.controlling import cancel_job
 from .scripts.descending import ChildEntry, Policy, list_children, set_policy
 from .scripts.recording import send_event
 from .spec import Spec
-from .validation import check_choice, check_free_id, duration_ms
+from .validation import check_choice, check_free_id, check_text, duration_ms
 
 if TYPE_CHECKING:
     from .queue import Queue
@@ -143,7 +143,7 @@ class Job:
         if end.state == "completed":
             return end.text
         if end.state == "failed":
-            failure = Failure.loads(end.text)
+            failure = Failure.loads(end.text).with_texts(self.queue.read_note)
             raise JobFailedError(
                 workflow=self.queue.id,
                 job_id=self.id,
@@ -152,7 +152,7 @@ class Job:
                 traceback=failure.traceback,
             )
         if end.state == "cancelled":
-            raise JobCancelledError(workflow=self.queue.id, job_id=self.id, reason=end.text)
+            raise JobCancelledError(workflow=self.queue.id, job_id=self.id, reason=self.queue.read_note(end.text))
         raise self._gone(end.state)
 
     def _gone(self, state: str) -> JobError:
@@ -201,10 +201,11 @@ class Job:
             ),
             f"reading the log of job {self.id!r}",
         )
-        return [line.decode() for line in lines]
+        return [self.queue.read_note(line.decode()) for line in lines]
 
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the job wherever it is. Whether it is, or will end, cancelled."""
+        check_text(reason, "reason")
         answer = await self.queue.namespace.persist(
             lambda runtime: cancel_job(runtime.call, workflow=self.queue.id, id=self.id, run=self.run, reason=reason),
             f"cancelling job {self.id!r}",
@@ -254,6 +255,7 @@ class Job:
         """
         check_free_id(name, "event name")
         check_free_id(event_id, "event_id")
+        check_text(text, "event text")
         answer = await self.queue.namespace.persist(
             lambda runtime: send_event(
                 runtime.call, workflow=self.queue.id, id=self.id, name=name, sender=event_id, text=text
@@ -277,6 +279,7 @@ class Job:
         spec = msgspec.json.decode(fields["spec"], type=Spec)
         if self.run not in ("", spec.run):
             raise self._gone("missing")
+        note = self.queue.read_note
         return Record(
             id=self.id,
             state=fields["state"],
@@ -284,10 +287,10 @@ class Job:
             spec=spec,
             attempt=int(fields.get("failures", 0)) + 1,
             stalls=int(fields.get("stalls", 0)),
-            failure=Failure.loads(fields["failure"]) if "failure" in fields else None,
+            failure=Failure.loads(fields["failure"]).with_texts(note) if "failure" in fields else None,
             progress=fields.get("progress"),
             result=fields.get("result"),
-            reason=fields.get("reason"),
+            reason=note(fields["reason"]) if "reason" in fields else None,
             created=_instant(spec.created),
             started=_instant_in(fields, "started"),
             finished=_instant_in(fields, "finished"),

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from ..errors import InvalidArgumentError, JobAlreadyExistsError
+from ..errors import InvalidArgumentError, JobAlreadyExistsError, RedisUnavailableError
 from . import keys
 from .job import Job
 from .limits import pack_cap, pack_limiter_names
@@ -18,7 +18,7 @@ from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
 from .scripts.recording import Checkpoint, record_steps
 from .spec import Spec
-from .validation import check_cap, check_choice, check_free_id, check_id, check_int, duration_ms, instant_ms
+from .validation import check_cap, check_choice, check_free_id, check_id, check_int, check_text, duration_ms, instant_ms
 
 if TYPE_CHECKING:
     from .namespace import Namespace
@@ -66,7 +66,11 @@ class Added:
 
 
 class Queue(Listing):
-    """A queue of texts. Made by ``Namespace.queue``."""
+    """A queue of texts. Made by ``Namespace.queue``.
+
+    Attributes:
+        read_note: Gives what people read (messages, tracebacks, reasons, log lines) from what is stored of it.
+    """
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class Queue(Listing):
         self.namespace = namespace
         self.id = check_id(id, "workflow id")
         self.schedules: Final = Schedules(self)
+        self.read_note: Callable[[str], str] = str
         self.declared: Final[Mapping[str, int | str]] = {
             "concurrency": pack_cap(check_cap(concurrency, "concurrency")),
             "group": pack_cap(check_cap(group_concurrency, "group_concurrency")),
@@ -156,8 +161,7 @@ class Queue(Listing):
         Raises:
             InvalidArgumentError: An argument cannot be used.
         """
-        if not isinstance(data, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
-            raise InvalidArgumentError(f"data must be a str, not {type(data).__name__}")
+        check_text(data, "data")
         fields = {**self._fields, **pack_options(options)} if options else self._fields
         spec = new_spec(fields, group=where.group, trace=where.trace)
         at = ""
@@ -237,7 +241,11 @@ class Queue(Listing):
         jobs: list[Job] = []
         for start in range(0, len(prepared), MOST_AT_ONCE):
             chunk = prepared[start : start + MOST_AT_ONCE]
-            answers = await runtime.add([new for new, _ in chunk])
+            try:
+                answers = await runtime.add([new for new, _ in chunk])
+            except RedisUnavailableError as error:
+                added = f" {start} of {len(prepared)} jobs had been added before." if start else ""
+                raise RedisUnavailableError(f"{error}{added}") from error
             jobs += [self.added(new, run, answer, "raise") for (new, run), answer in zip(chunk, answers, strict=True)]
         return jobs
 
@@ -291,6 +299,7 @@ class Queue(Listing):
 
     async def retry(self, job_id: str) -> bool:
         """Have a job that failed for good run again from its checkpoints. Whether it was failed."""
+        check_free_id(job_id, "job id")
         answer = await self.namespace.persist(
             lambda runtime: retry_job(runtime.call, workflow=self.id, id=job_id), f"retrying job {job_id!r}"
         )
@@ -298,6 +307,7 @@ class Queue(Listing):
 
     async def remove(self, job_id: str) -> bool:
         """Remove a job and everything of it; the run of one that runs is stopped. Whether there was one."""
+        check_free_id(job_id, "job id")
         answer = await self.namespace.persist(
             lambda runtime: remove_job(runtime.call, workflow=self.id, id=job_id), f"removing job {job_id!r}"
         )
@@ -306,6 +316,7 @@ class Queue(Listing):
 
     async def promote(self, job_id: str) -> bool:
         """Have a delayed job run now. Whether it was delayed."""
+        check_free_id(job_id, "job id")
         answer = await self.namespace.persist(
             lambda runtime: promote_job(runtime.call, workflow=self.id, id=job_id), f"promoting job {job_id!r}"
         )
@@ -313,7 +324,13 @@ class Queue(Listing):
 
     async def set_step(self, job_id: str, name: str, text: str, *, token: str) -> bool:
         """Store a checkpoint for the holder of a claim. False: the claim is lost, nothing was written."""
-        step = Checkpoint(self.id, job_id, token, name, text)
+        step = Checkpoint(
+            self.id,
+            check_free_id(job_id, "job id"),
+            check_text(token, "token"),
+            check_text(name, "step name"),
+            check_text(text, "step text"),
+        )
         return (
             await self.namespace.persist(
                 lambda runtime: record_steps(runtime.call, steps=[step]), f"recording step {name!r} of job {job_id!r}"
@@ -322,6 +339,8 @@ class Queue(Listing):
 
     async def get_step(self, job_id: str, name: str) -> str | None:
         """A checkpoint's text, or None."""
+        check_free_id(job_id, "job id")
+        check_text(name, "step name")
         text: bytes | None = await self.namespace.persist(
             lambda runtime: runtime.call.link.call("HGET", keys.steps(runtime.call.base, self.id, job_id), name),
             f"reading step {name!r} of job {job_id!r}",

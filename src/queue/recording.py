@@ -16,7 +16,6 @@ from .scripts.recording import Checkpoint, append_log, record_steps, report_prog
 T = TypeVar("T")
 LOG_LINES: Final = 1000
 CHILDREN_AT_ONCE: Final = 100
-LONGEST_LINE: Final = 4000
 
 
 class Recorder:
@@ -88,7 +87,7 @@ class Recorder:
                 workflow=claim.workflow,
                 id=claim.id,
                 token=claim.token,
-                line=line[:LONGEST_LINE],
+                line=line,
                 most=LOG_LINES,
             )
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import SerializationError
 from ..queue.claim import Claim, EndReason
+from ..queue.deciding import decide
 from ..queue.outcome import Failed, Failure, Outcome
 from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
@@ -31,6 +32,14 @@ class Attempts:
     async def __call__(self, claim: Claim) -> Outcome:
         """Run a claim, to its outcome."""
         workflow = self._workflow
+        try:
+            outcome = await self._run(claim)
+        except Exception as error:  # noqa: BLE001 - what fails around a run fails its job, in texts that are coded too
+            outcome = decide(error, claim.spec, claim.failures, non_retryable=workflow.non_retryable)
+        return workflow.notes.write_outcome(outcome)
+
+    async def _run(self, claim: Claim) -> Outcome:
+        workflow = self._workflow
         assert self.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
         try:
             value = workflow.read_input(claim.data)
@@ -46,6 +55,7 @@ class Attempts:
             failures=claim.failures,
             journal=ClaimJournal(claim, self.recorder),
             serializer=workflow.serializer,
+            notes=workflow.notes,
             threads=self._threads,
             non_retryable=workflow.non_retryable,
             end_timeout=END_TIMEOUT,

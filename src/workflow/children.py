@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack,
 
 from ..errors import ChildCancelledError, ChildFailedError, MapFailedError, StepError
 from ..queue.options import BaseOptions
-from ..queue.outcome import Failure
 from ..queue.validation import check_cap, check_choice, check_int
 from .calls import Call, Scope, here
 from .journal import CANCELLED, CHILD_DONE, CHILD_STARTED, FAILED, Kind, read_checkpoint
@@ -271,9 +270,9 @@ def _output(engine: Engine, workflow: Workflow[Any, OutputT], child_id: str, pat
     """What a child gave, or how it failed."""
     state, rest = read_checkpoint(engine.calls.recorded[path], Kind.CHILD, path)
     if state == FAILED:
-        raise _failed(workflow.id, child_id, rest)
+        raise _failed(engine, workflow.id, child_id, rest)
     if state == CANCELLED:
-        raise ChildCancelledError(workflow=workflow.id, job_id=child_id, reason=rest)
+        raise ChildCancelledError(workflow=workflow.id, job_id=child_id, reason=engine.values.notes.read(rest))
     return workflow.read_output(rest)
 
 
@@ -305,16 +304,17 @@ def flow_results(engine: Engine, workflow: str) -> list[Any]:
         path = f"{FLOW_PATH}{len(results)}"
         state, rest = read_checkpoint(text, Kind.CHILD, path)
         if state == FAILED:
-            results.append(_failed(workflow, path, rest))
+            results.append(_failed(engine, workflow, path, rest))
         elif state == CANCELLED:
-            results.append(ChildCancelledError(workflow=workflow, job_id=path, reason=rest))
+            reason = engine.values.notes.read(rest)
+            results.append(ChildCancelledError(workflow=workflow, job_id=path, reason=reason))
         else:
             results.append(engine.values.load(rest, Any, "a child's result", path))
     return results
 
 
-def _failed(workflow: str, job_id: str, text: str) -> ChildFailedError:
-    failure = Failure.loads(text)
+def _failed(engine: Engine, workflow: str, job_id: str, text: str) -> ChildFailedError:
+    failure = engine.values.load_failure(text)
     return ChildFailedError(
         workflow=workflow,
         job_id=job_id,

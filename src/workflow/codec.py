@@ -12,7 +12,7 @@ from ..queue.outcome import Failed, Failure, Outcome, Retry
 if TYPE_CHECKING:
     from .values import Serializer
 
-__all__ = ["Codec", "CodedSerializer", "Notes", "check_codec"]
+__all__ = ["PLAIN", "Codec", "CodedSerializer", "Notes", "check_codec"]
 
 CODED: Final = "coded:"
 
@@ -63,8 +63,10 @@ def check_codec(codec: object) -> None:
     """Refuse what is no codec.
 
     Raises:
-        InvalidArgumentError: It has no ``encode`` or no ``decode``.
+        InvalidArgumentError: It is a class, or has no ``encode`` or no ``decode``.
     """
+    if isinstance(codec, type):
+        raise InvalidArgumentError(f"codec must be an object, not a class: make one of {codec.__qualname__}")
     for name in ("encode", "decode"):
         if not callable(getattr(codec, name, None)):
             raise InvalidArgumentError(f"codec must have methods encode and decode, from str to str; {codec!r} has not")
@@ -121,11 +123,20 @@ class Notes:
         except SerializationError as error:
             return f"(a text that cannot be read: {error})"
 
+    def read_value(self, text: str) -> str:
+        """The serializer's text of a value that is stored, to be shown; what cannot be read says so."""
+        if self._codec is None:
+            return text
+        try:
+            return _decoded(self._codec, text)
+        except SerializationError as error:
+            return f"(a text that cannot be read: {error})"
+
     def write_failure(self, failure: Failure) -> Failure:
         """A failure with its texts as they are stored."""
         if self._codec is None:
             return failure
-        return Failure(failure.type, self.write(failure.message), self.write(failure.traceback))
+        return failure.with_texts(self.write)
 
     def write_outcome(self, outcome: Outcome) -> Outcome:
         """An outcome with the texts of its failure, if it has one, as they are stored."""
@@ -134,13 +145,15 @@ class Notes:
         return outcome
 
 
+PLAIN: Final = Notes(None)
+
+
 def _encoded(codec: Codec, text: str) -> str:
     try:
-        coded: object = codec.encode(text)
+        coded: str = codec.encode(text)
     except Exception as error:
-        raise SerializationError(f"the codec cannot encode it: {type(error).__name__}: {error}") from error
-    if not isinstance(coded, str):
-        raise SerializationError(f"the codec's encode returned {type(coded).__name__}: it must return a str")
+        raise SerializationError(f"the codec cannot encode it: {_named(error)}") from error
+    coded = _checked(coded, "encode")
     try:
         coded.encode()
     except UnicodeEncodeError as error:
@@ -148,15 +161,22 @@ def _encoded(codec: Codec, text: str) -> str:
     return coded
 
 
+def _checked(text: object, method: str) -> str:
+    if not isinstance(text, str):
+        raise SerializationError(f"the codec's {method} returned {type(text).__name__}: it must return a str")
+    return text
+
+
 def _decoded(codec: Codec, coded: str) -> str:
     try:
-        text: object = codec.decode(coded)
+        text: str = codec.decode(coded)
     except Exception as error:
-        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise SerializationError(
-            f"the codec refuses it ({why}): every process of a namespace needs the codec, and the keys, that it was "
-            "written with"
+            f"the codec refuses it ({_named(error)}): every process of a namespace needs the codec, and the keys, that "
+            "it was written with"
         ) from error
-    if not isinstance(text, str):
-        raise SerializationError(f"the codec's decode returned {type(text).__name__}: it must return a str")
-    return text
+    return _checked(text, "decode")
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

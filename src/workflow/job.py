@@ -4,6 +4,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from ..queue.validation import check_choice
+from .records import readable
 from .tree import Tree, read_tree
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Job(Generic[OutputT_co]):
 
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the job wherever it is. Whether it is, or will end, cancelled: False when it had ended otherwise."""
-        return await self._job.cancel(reason)
+        return await self._job.cancel(self._workflow.notes.write(reason))
 
     async def send_event(self, name: str, value: Any = None, *, event_id: str | None = None) -> bool:
         """Send an event to the job, which takes it with ``ctx.step.wait_for_event``, now or later.
@@ -114,4 +115,4 @@ class Job(Generic[OutputT_co]):
 
     async def record(self) -> Record:
         """Everything that is known of it, values as text."""
-        return await self._job.record()
+        return readable(await self._job.record(), self._workflow.notes)

@@ -9,9 +9,12 @@ from ..queue.limits import RateLimit
 from ..queue.namespace import DEFAULT_PREFIX, Namespace
 from ..queue.options import Duration, JobOptions
 from ..queue.presence import WorkerInfo
+from . import serializer
+from .codec import Codec, CodedSerializer, Notes, check_codec
 from .context import Context, SyncContext
 from .flow import Flow, flatten
 from .job import Job
+from .values import Serializer
 from .worker import Worker, WorkerSettings
 from .workflow import GroupOf, RunFunction, Workflow
 
@@ -35,6 +38,7 @@ class WorkflowNamespace:
         limiters: Rate limiters by name, which its workflows share; workers declare them.
         producer_timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or
             seconds.
+        codec: Encrypts or compresses everything that is stored of values and failures; see ``Codec``.
         **defaults: Options of every job, below those of its workflow and its call; see ``JobOptions``.
 
     Example:
@@ -50,6 +54,7 @@ class WorkflowNamespace:
         concurrency: int | None = None,
         limiters: Mapping[str, RateLimit] | None = None,
         producer_timeout: Duration = 5.0,
+        codec: Codec | None = None,
         **defaults: Unpack[JobOptions],
     ) -> None:
         self.queues: Final = Namespace(
@@ -61,7 +66,11 @@ class WorkflowNamespace:
             limiters=limiters,
             producer_timeout=producer_timeout,
         )
+        if codec is not None:
+            check_codec(codec)
         self.id: Final = id
+        self.serializer: Final[Serializer] = serializer if codec is None else CodedSerializer(serializer, codec)
+        self.notes: Final = Notes(codec)
         self._workflows: dict[str, Workflow[Any, Any]] = {}
 
     def __repr__(self) -> str:

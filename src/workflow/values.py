@@ -5,7 +5,9 @@ from types import FunctionType
 from typing import Any, Protocol, get_type_hints
 
 from ..errors import SerializationError, StepError
+from ..queue.outcome import Failure
 from ..queue.validation import shown
+from .codec import PLAIN, Notes
 
 
 class Serializer(Protocol):
@@ -21,12 +23,17 @@ class Serializer(Protocol):
 
 
 class Values:
-    """The values of one job."""
+    """The values of one job.
 
-    __slots__ = ("_job_id", "_serializer", "_workflow")
+    Attributes:
+        notes: How the texts are written that people read.
+    """
 
-    def __init__(self, serializer: Serializer, workflow: str, job_id: str) -> None:
+    __slots__ = ("_job_id", "_serializer", "_workflow", "notes")
+
+    def __init__(self, serializer: Serializer, workflow: str, job_id: str, notes: Notes = PLAIN) -> None:
         self._serializer = serializer
+        self.notes = notes
         self._workflow = workflow
         self._job_id = job_id
 
@@ -40,6 +47,14 @@ class Values:
             return self._serializer.dumps(value)
         except Exception as error:
             raise self._error(error, what, path, "cannot be stored") from error
+
+    def dump_failure(self, error: BaseException) -> str:
+        """A failure as text."""
+        return self.notes.write_failure(Failure.of(error)).dumps()
+
+    def load_failure(self, text: str) -> Failure:
+        """A failure from text."""
+        return Failure.loads(text).with_texts(self.notes.read)
 
     def load(self, text: str, type: Any, what: str, path: str) -> Any:
         """A value from text, as a type.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict, TypeVar, Unpack, get_args, get_type_hints
 from zoneinfo import ZoneInfo
@@ -16,7 +17,6 @@ from ..queue.scripts.adding import NewJob
 from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
 from ..queue.validation import check_choice
-from . import serializer
 from .context import Context, SyncContext
 from .job import Job
 from .values import Serializer, result_hint
@@ -105,7 +105,9 @@ class Workflow(Generic[InputT, OutputT]):
         )
         self.id: Final = id
         self.function: Final = function
-        self.serializer: Final[Serializer] = serializer
+        self.serializer: Final[Serializer] = namespace.serializer
+        self.notes: Final = namespace.notes
+        self.queue.read_note = self.notes.read
         self.non_retryable: Final = tuple(non_retryable)
         self._group_of = get_group_id
         self._input_type = _input_of(function) if schema is None else schema
@@ -248,7 +250,8 @@ class Workflow(Generic[InputT, OutputT]):
 
     async def get_schedules(self) -> list[Schedule]:
         """The workflow's schedules, the one that fires next first."""
-        return await self.queue.schedules.list()
+        schedules = await self.queue.schedules.list()
+        return [replace(schedule, data=self.notes.read_value(schedule.data)) for schedule in schedules]
 
     async def pause_schedule(self, schedule_id: str) -> bool:
         """Fire a schedule no more until ``resume_schedule``. Whether there is one."""
