@@ -67,7 +67,8 @@ class Namespace:
             "limiters": pack_limiters(self.limiters) if self.limiters else "unset",
         }
         self.connector: Final = Connector(redis)
-        self._runtime: Runtime | None = None
+        self._runtimes: dict[asyncio.AbstractEventLoop, Runtime] = {}
+        self._pid = os.getpid()
         self._closed = False
         self._workers: set[Any] = set()
 
@@ -110,15 +111,17 @@ class Namespace:
         """
         if self._closed:
             raise ClosedError(f"namespace {self.id!r} has been closed")
-        runtime = self._runtime
-        if runtime is not None and runtime.pid != os.getpid():
+        if self._pid != os.getpid():
             # closing these connections here would close them for the process that forked this one
-            _foreign.append(runtime)
-            runtime = None
-            self._workers = set()
-        if runtime is None or runtime.loop is not asyncio.get_running_loop():
+            _foreign.extend(self._runtimes.values())
+            self._runtimes, self._workers, self._pid = {}, set(), os.getpid()
+        loop = asyncio.get_running_loop()
+        runtime = self._runtimes.get(loop)
+        if runtime is None:
             # another loop's connections are not ours to use; it closes them when it ends
-            runtime = self._runtime = Runtime(self.connector, self.base, self.timeout)
+            for ended in [other for other in tuple(self._runtimes) if other.is_closed()]:
+                self._runtimes.pop(ended, None)
+            runtime = self._runtimes[loop] = Runtime(self.connector, self.base, self.timeout)
         await runtime.open()
         return runtime
 
@@ -198,8 +201,11 @@ class Namespace:
         for worker in tuple(self._workers):
             await worker.stop()
         self._closed = True
-        if self._runtime is not None and self._runtime.loop is asyncio.get_running_loop():
-            await self._runtime.aclose()
+        for loop, runtime in tuple(self._runtimes.items()) if self._pid == os.getpid() else ():
+            if loop is asyncio.get_running_loop():
+                await runtime.aclose()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(runtime.aclose(), loop))
         self.connector.close()
 
     async def __aenter__(self) -> Self:
