@@ -101,10 +101,10 @@ class Calls:
         on_idle: Called when the last open call of a run that has returned returns, and when no thread is left.
     """
 
-    __slots__ = ("_activity", "_busy", "_last", "_loop", "_parked", "_refused", "_root", "_watch", "ended", "on_idle",
-                 "on_quiet", "open", "recorded", "returned", "threads")  # fmt: skip
+    __slots__ = ("_activity", "_busy", "_last", "_loop", "_parked", "_quiet", "_refused", "_root", "_watch", "ended",
+                 "on_idle", "on_quiet", "open", "recorded", "returned", "threads")  # fmt: skip
 
-    def __init__(self, recorded: Mapping[str, str], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, recorded: Mapping[str, str], loop: asyncio.AbstractEventLoop, quiet: float = QUIET) -> None:
         self.recorded = dict(recorded)
         self.on_idle: Callable[[], None] = nothing
         self.on_quiet: Callable[[], None] = nothing
@@ -113,6 +113,7 @@ class Calls:
         self.ended = ""
         self.returned = False
         self._refused = 0
+        self._quiet = quiet
         self._loop = loop
         self._root = Scope(None, None, "", {})
         self._busy = 0
@@ -241,7 +242,7 @@ class Calls:
         """If waits are all that is left, see whether it stays so."""
         if self._parked and not self._busy and not self.threads and self._watch is None:
             self._last = self._loop.time()
-            self._watch = self._loop.call_later(QUIET, self._look, self._activity, TURNS)
+            self._watch = self._loop.call_later(self._quiet, self._look, self._activity, TURNS)
 
     def thread_ended(self) -> None:
         """A step's thread has ended, whoever waited for it."""
@@ -270,7 +271,7 @@ class Calls:
         if not self._parked or self._busy or self.threads:
             self._watch = None
         elif self._activity != seen:
-            left = self._last + QUIET - self._loop.time()
+            left = self._last + self._quiet - self._loop.time()
             self._watch = self._loop.call_later(max(left, 0), self._look, self._activity, TURNS)
         elif turns:
             # the loop may have been held up: what became ready meanwhile gets its turn first

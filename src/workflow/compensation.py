@@ -69,10 +69,11 @@ async def compensate(
                 given_up.append(recorded)
             continue
         try:
-            if is_async(undo.function):
-                await undo.function(*undo.args, **undo.kwargs)
+            function = engine.function_of(undo.path, undo.function)
+            if is_async(function):
+                await function(*undo.args, **undo.kwargs)
             else:
-                await engine.in_thread(partial(undo.function, *undo.args, **undo.kwargs))
+                await engine.in_thread(partial(function, *undo.args, **undo.kwargs))
         except Exception as error:
             failed = failures - ending.failures + 1
             if failed < attempts:

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar, cast
 from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
 from ..queue.scripts.descending import NewChild, Policy
-from .calls import Call, Calls, RunEnded, nothing
+from .calls import QUIET, Call, Calls, RunEnded, nothing
 from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
+from .interceptor import Interceptor
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
 from .paths import escaped
 from .threads import Threads
@@ -40,8 +41,8 @@ class Engine:
         ending: How the job ends when everything is undone; None while nothing is being undone.
     """
 
-    __slots__ = ("_loop", "_threads", "calls", "ending", "journal", "non_retryable", "on_lost", "tasks", "thread",
-                 "undos", "undos_known", "values")  # fmt: skip
+    __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "non_retryable", "on_lost", "tasks",
+                 "thread", "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
         self,
@@ -50,10 +51,14 @@ class Engine:
         threads: Threads,
         non_retryable: tuple[type[BaseException], ...],
         on_lost: Callable[[], None],
+        *,
+        interceptor: Interceptor | None = None,
+        quiet: float = QUIET,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._interceptor = interceptor
         self._threads = threads
-        self.calls = Calls(journal.recorded, self._loop)
+        self.calls = Calls(journal.recorded, self._loop, quiet)
         self.journal = journal
         self.values = values
         self.non_retryable = non_retryable
@@ -186,6 +191,8 @@ class Engine:
             StepFailedError: It failed for good.
             StepError: Its name was that of another kind of step.
         """
+        if self._interceptor is not None:
+            self._interceptor.replays(call.path)
         state, rest = read_checkpoint(text, Kind.DO, call.path)
         if state == FAILED:
             failure = self.values.load_failure(rest)
@@ -193,6 +200,10 @@ class Engine:
                 step=call.path, type=failure.type, message=failure.message, traceback=failure.traceback
             )
         return self.values.load_again(rest, result_hint(function), "its result", call.path)
+
+    def function_of(self, path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What to call for a step or a compensation: the function that was given, unless a test has another."""
+        return function if self._interceptor is None else self._interceptor.runs(path, function)
 
     def failure_to_keep(self, call: Call, error: BaseException) -> str:
         """The checkpoint of a step that has raised; empty when there is none, so that it runs again.

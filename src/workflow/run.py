@@ -15,11 +15,12 @@ from ..queue.claim import EndReason
 from ..queue.deciding import decide
 from ..queue.outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Released, Retry, Suspended
 from ..queue.spec import Spec
-from .calls import TURNS
+from .calls import QUIET, TURNS
 from .codec import PLAIN, Notes
 from .compensation import Ending, compensate
 from .context import Context, SyncContext
 from .engine import Engine
+from .interceptor import Interceptor
 from .journal import Journal, Kind
 from .threads import Threads, Work
 from .values import Serializer, Values, is_async
@@ -56,6 +57,9 @@ class Run:
         non_retryable: tuple[type[BaseException], ...] = (),
         end_timeout: float = 10.0,
         rng: Rng = random,
+        interceptor: Interceptor | None = None,
+        in_place_ms: int = IN_PLACE_MS,
+        quiet: float = QUIET,
     ) -> None:
         """Make a run; nothing happens before ``start`` or ``execute``.
 
@@ -73,6 +77,9 @@ class Run:
             non_retryable: Error types that are for good, as ``NonRetryableError`` is.
             end_timeout: How long, in seconds, a run that was ended may clean up.
             rng: Where the backoff's jitter comes from.
+            interceptor: Sees the steps' functions, and may put others in their place.
+            in_place_ms: A wait of no more milliseconds than this does not end the run.
+            quiet: For how long, in seconds, waits must have been all that is left before the run ends for them.
         """
         self.ended: EndReason | None = None
         self._function = function
@@ -84,10 +91,13 @@ class Run:
         self._threads = threads
         self._end_timeout = end_timeout
         self._rng = rng
+        self._in_place_ms = in_place_ms
         self._non_retryable = non_retryable
         self._loop = asyncio.get_running_loop()
         self._values = Values(serializer, workflow, job_id, notes)
-        self._engine = Engine(journal, self._values, threads, non_retryable, self._lost)
+        self._engine = Engine(
+            journal, self._values, threads, non_retryable, self._lost, interceptor=interceptor, quiet=quiet
+        )
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None
@@ -252,7 +262,7 @@ class Run:
         parked = self._calls.parked
         instants = [call.until_ms for call in parked if call.until_ms is not None]
         first = min(instants, default=None)
-        if first is not None and first - self._journal.now_ms() <= IN_PLACE_MS:
+        if first is not None and first - self._journal.now_ms() <= self._in_place_ms:
             return
         if self._main_done:
             for call in list(self._calls.open):

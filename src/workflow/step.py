@@ -187,10 +187,11 @@ class Steps(ChildSteps):
             engine.must_run(call)
             here.set(call)
             try:
-                if is_async(fn):
-                    value = await fn(*args, **kwargs)
+                function = engine.function_of(call.path, fn)
+                if is_async(function):
+                    value = await function(*args, **kwargs)
                 else:
-                    value = await self._in_thread(call, fn, args, kwargs)
+                    value = await self._in_thread(call, function, args, kwargs)
             except BaseException as error:
                 if failure := engine.failure_to_keep(call, error):
                     await engine.record(call.path, failure)

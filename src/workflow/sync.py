@@ -62,10 +62,11 @@ class SyncSteps:
                 value: T = engine.replay(call, text, fn)
                 kept = True
                 return value
+            engine.must_run(call)
             check_function(fn, call.path)
             here.set(call)
             try:
-                value = fn(*args, **kwargs)
+                value = engine.function_of(call.path, fn)(*args, **kwargs)
             except BaseException as error:
                 if failure := engine.failure_to_keep(call, error):
                     engine.from_thread(engine.record(call.path, failure))
