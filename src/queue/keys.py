@@ -15,6 +15,11 @@ def wake(base: str, workflow: str) -> str:
     return f"{base}:{workflow}:wake"
 
 
+def clock(base: str, workflow: str) -> str:
+    """The list that holds the marker that a workflow's schedules are to be looked at."""
+    return f"{base}:{workflow}:clock"
+
+
 def control(base: str, worker: str) -> str:
     """The list of news for one worker about the jobs it runs."""
     return f"{base}:@ctl:{worker}"

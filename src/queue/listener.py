@@ -15,11 +15,10 @@ logger: Final = logging.getLogger(__name__)
 # how much later than its time-out a blocking pop may answer before its connection counts as broken
 SLACK: Final = 5.0
 NUDGE: Final = "nudge"
-SCHEDULE: Final = "schedule"
 
 
 class Listener:
-    """One blocking pop: on the wake-up markers of a worker's workflows, and on its own control list.
+    """One blocking pop: on the markers of a worker's workflows, and on its own control list.
 
     Attributes:
         schedules: Called when a schedule was set that may be due before any other.
@@ -76,8 +75,11 @@ class Listener:
                 pauses = Pauses()
 
     async def _pop(self) -> None:
-        wakes = [keys.wake(self._call.base, workflow) for workflow in self._workflows] if self._wakes else []
-        popped = await self._blocking.call("BRPOP", self._control_key, *wakes, self._patience)
+        # schedules are looked at by busy workers as well
+        marks = [keys.clock(self._call.base, workflow) for workflow in self._workflows]
+        if self._wakes:
+            marks += [keys.wake(self._call.base, workflow) for workflow in self._workflows]
+        popped = await self._blocking.call("BRPOP", self._control_key, *marks, self._patience)
         if popped is None:
             self._look()
             return
@@ -86,13 +88,15 @@ class Listener:
             if text != NUDGE:
                 self._control(text.split("\n", 4))
             return
-        if text == SCHEDULE:
+        workflow, kind = key.split(":")[-2:]
+        if kind == "clock":
             self.schedules()
+            return
         # the next in turn is asked first
         self._workflows.append(self._workflows.pop(0))
         if not self._look():
             self._wakes = False
-            await pass_wake(self._call, workflow=key.split(":")[-2])
+            await pass_wake(self._call, workflow=workflow)
 
     async def _nudge(self) -> None:
         try:

@@ -2,7 +2,7 @@
 --- keys: base
 --- args: workflow, schedule, paused, armed, due
 --- returns: 1 done | 0 there is no such schedule
---- @include arm_wake
+--- @include arm_clock
 --- @include key_of
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
 local schedule = keyOf(base, workflow, 'schedule', id)
@@ -13,7 +13,6 @@ if ARGV[3] == '1' then
 elseif redis.call('HDEL', schedule, 'paused') == 1 then
   redis.call('HSET', schedule, 'armed', ARGV[4])
   redis.call('ZADD', keyOf(base, workflow, 'due'), ARGV[5] == '' and 'inf' or ARGV[5], id)
-  armWake(base, workflow)
-  redis.call('LSET', keyOf(base, workflow, 'wake'), 0, 'schedule')
+  armClock(base, workflow)
 end
 return 1
