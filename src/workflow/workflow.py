@@ -339,6 +339,11 @@ class Workflow(Generic[InputT, OutputT]):
         """Have a delayed job run now. Whether it was delayed."""
         return await self.queue.promote(job_id)
 
+    @property
+    def namespace(self) -> WorkflowNamespace:
+        """The namespace that it was created by."""
+        return self._namespace
+
     def belongs_to(self, namespace: object) -> bool:
         """Whether it is a workflow of a namespace."""
         return self._namespace is namespace
@@ -352,6 +357,30 @@ class Workflow(Generic[InputT, OutputT]):
         """
         where, rest = await self._where(input, options)
         return self.queue.prepare(self._text_of(input), where, rest)
+
+    def new_job(
+        self,
+        input: InputT,
+        options: Mapping[str, Any],
+        *,
+        group: str | None,
+        run_in: Duration | None = None,
+        run_at: datetime | None = None,
+    ) -> tuple[NewJob, str]:
+        """A job of this workflow whose group is known (see ``group_of``), as it is sent, and its nonce.
+
+        Raises:
+            InvalidArgumentError: An option cannot be used.
+            SerializationError: The input does not fit the workflow's schema.
+        """
+        where, rest = _split(options, group, run_in, run_at)
+        return self.queue.prepare(self._text_of(input), where, rest)
+
+    def group_of(self, input: InputT, given: str | None) -> str | Awaitable[str | None] | None:
+        """The group of a job: the one that was given, else what the workflow's ``get_group_id`` says of its input."""
+        if given is not None or self._group_of is None:
+            return given
+        return self._group_of(input)
 
     async def new_child(self, path: str, child_id: str, input: InputT, options: Mapping[str, Any]) -> NewChild:
         """A job of this workflow as the child of a run, as it is sent.
@@ -414,23 +443,10 @@ class Workflow(Generic[InputT, OutputT]):
         run_in: Duration | None = None,
         run_at: datetime | None = None,
     ) -> tuple[Added, dict[str, Any]]:
-        rest: dict[str, Any] = dict(options)
-        where = Added(
-            id=rest.pop("id", None),
-            group=await self._group_for(value, rest.pop("group", None)),
-            run_in=run_in,
-            run_at=run_at,
-            unique=rest.pop("unique", "live"),
-            throttle=rest.pop("throttle", None),
-            debounce=rest.pop("debounce", None),
-        )
-        return where, rest
+        return _split(options, await self._group_for(value, options.get("group")), run_in, run_at)
 
     async def _group_for(self, value: InputT, given: str | None) -> str | None:
-        """The group of a job: the one that was given, else what the workflow's function says of its input."""
-        if given is not None or self._group_of is None:
-            return given
-        found = self._group_of(value)
+        found = self.group_of(value, given)
         return await found if inspect.isawaitable(found) else found
 
 
@@ -439,6 +455,24 @@ class LimitSettings(TypedDict, total=False):
 
     concurrency: int | None
     group_concurrency: int | None
+
+
+def _split(
+    options: Mapping[str, Any], group: str | None, run_in: Duration | None, run_at: datetime | None
+) -> tuple[Added, dict[str, Any]]:
+    """Which job it is, and the options that are left."""
+    rest: dict[str, Any] = dict(options)
+    rest.pop("group", None)
+    where = Added(
+        id=rest.pop("id", None),
+        group=group,
+        run_in=run_in,
+        run_at=run_at,
+        unique=rest.pop("unique", "live"),
+        throttle=rest.pop("throttle", None),
+        debounce=rest.pop("debounce", None),
+    )
+    return where, rest
 
 
 def _check_definition(function: object, non_retryable: Sequence[object]) -> None:
