@@ -1,15 +1,21 @@
 """Seeing that a Python file has changed."""
 
-import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Final
 
-import anyio
-import anyio.to_thread
+from .exits import MisuseError
 
-LOOK_AGAIN: Final = 0.5
-NOT_OURS: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+def check_watchable() -> None:
+    """See that changes can be seen.
+
+    Raises:
+        MisuseError: What sees them is not installed.
+    """
+    try:
+        import watchfiles  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport] - it comes with an extra
+    except ImportError:
+        raise MisuseError("--reload needs watchfiles: pip install 'lanner[cli]'") from None
 
 
 async def changes(directory: Path) -> AsyncGenerator[Path]:
@@ -17,29 +23,10 @@ async def changes(directory: Path) -> AsyncGenerator[Path]:
 
     Hidden directories and virtual environments are passed over.
     """
-    before = await anyio.to_thread.run_sync(_snapshot, directory)
-    while True:
-        await anyio.sleep(LOOK_AGAIN)
-        now = await anyio.to_thread.run_sync(_snapshot, directory)
-        changed = [path for path in before.keys() | now.keys() if before.get(path) != now.get(path)]
-        before = now
-        if changed:
-            yield min(changed).relative_to(directory)
+    from watchfiles import (  # noqa: PLC0415 - it comes with an extra
+        PythonFilter,
+        awatch,  # pyright: ignore[reportUnknownVariableType] - its optional event has no type
+    )
 
-
-def _snapshot(directory: Path) -> dict[Path, int]:
-    seen: dict[Path, int] = {}
-    for folder, folders, files in os.walk(directory):
-        folders[:] = [name for name in folders if _is_ours(Path(folder, name))]
-        for name in files:
-            if name.endswith(".py"):
-                path = Path(folder, name)
-                try:
-                    seen[path] = path.stat().st_mtime_ns
-                except OSError:  # it went meanwhile, or leads nowhere
-                    continue
-    return seen
-
-
-def _is_ours(folder: Path) -> bool:
-    return not folder.name.startswith(".") and folder.name not in NOT_OURS and not (folder / "pyvenv.cfg").exists()
+    async for changed in awatch(directory, watch_filter=PythonFilter()):
+        yield min(Path(path) for _, path in changed).relative_to(directory)

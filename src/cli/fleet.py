@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from .changes import changes
+from .changes import changes, check_watchable
 from .exits import Exit
 from .settings import WorkerArguments
 
@@ -20,10 +20,16 @@ LONGEST_PAUSE: Final = 30.0
 
 
 def run_fleet(arguments: WorkerArguments, *, processes: int, reload: bool) -> int:
-    """Keep ``processes`` worker processes running until signalled. Returns the exit code."""
+    """Keep ``processes`` worker processes running until signalled. Returns the exit code.
+
+    Raises:
+        MisuseError: Changes are to be watched for, and what sees them is not installed.
+    """
+    if reload:
+        check_watchable()
     worker = replace(arguments, lifeline=True)
     command = [sys.executable, "-m", "lanner", *worker.words()]
-    return asyncio.run(Fleet(command, processes, watched=Path.cwd() if reload else None).run())
+    return asyncio.run(Fleet(command, processes, watched=Path.cwd().resolve() if reload else None).run())
 
 
 class Fleet:
