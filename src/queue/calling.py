@@ -39,13 +39,15 @@ class Caller:
         Raises:
             NotSentError: It was not executed.
             UnansweredError: It may have been executed.
-            ScriptError: The server refused it, or it failed.
+            ScriptError: The server refused it, or it failed, or what it is given cannot be written.
         """
         script = load(name)
         try:
             return await self.link.call("EVALSHA", script.sha, 1, self.base, *arguments)
         except NoScriptError:
             return await self._evaluate(script, arguments)
+        except UnicodeEncodeError as error:
+            raise ScriptError(f"{name}: a text for it has what UTF-8 cannot write: {error}") from error
         except ResponseError as error:
             raise ScriptError(script.locate(str(error))) from error
 
@@ -100,5 +102,5 @@ async def persist(
         pause = waits.next()
         if (isinstance(error, UnansweredError) and not repeatable) or began + timeout - time.monotonic() <= pause:
             unsure = " It may have been done all the same." if sent else " Nothing was done."
-            raise RedisUnavailableError(f"{what()}: {error}.{unsure}") from error
+            raise RedisUnavailableError(f"{what()}: {str(error).rstrip('.')}.{unsure}") from error
         await asyncio.sleep(pause)

@@ -7,7 +7,6 @@ import random
 from abc import ABC, abstractmethod
 from typing import Final
 
-from ..errors import LannerError
 from .calling import Pauses
 from .link import NotSentError, UnansweredError
 from .outage import Outage
@@ -43,7 +42,7 @@ async def perform(duty: Duty, outage: Outage) -> None:
             outage.gone(error)
             await asyncio.sleep(pauses.next())
             continue
-        except LannerError:
+        except Exception:  # whatever is wrong with a duty must not end the worker
             logger.exception("%s failed, and will be tried again", type(duty).__name__)
             await asyncio.sleep(pauses.next())
             continue

@@ -6,8 +6,6 @@ from typing import Any, Final, cast
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import (
-    AuthenticationError,
-    AuthorizationError,
     BusyLoadingError,
     ClusterDownError,
     OutOfMemoryError,
@@ -50,9 +48,14 @@ class Link:
         self._closed = False
 
     async def call(self, *command: Argument) -> Any:
-        """Send a command and give its answer."""
+        """Send a command and give its answer.
+
+        Raises:
+            UnicodeEncodeError: A text of it cannot be written; other commands are not held up by that.
+        """
         if self._closed:
             raise NotSentError("the connection has been closed")
+        command = tuple(part.encode() if isinstance(part, str) else part for part in command)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending.append((command, future))
         if self._pump is None:
@@ -85,7 +88,7 @@ class Link:
     def _take(self) -> list[tuple[tuple[Argument, ...], asyncio.Future[Any]]]:
         size = 0
         for count, (command, _) in enumerate(self._pending, start=1):
-            size += sum(len(part) for part in command if isinstance(part, (str, bytes)))
+            size += sum(len(part) for part in command if isinstance(part, bytes))
             if size >= MOST_BYTES_A_TRIP:
                 batch, self._pending = self._pending[:count], self._pending[count:]
                 return batch
@@ -101,10 +104,6 @@ class Link:
                     connection = self._connection = self._connection or self._connect()
                     await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
             packed = connection.pack_commands([command for command, _ in batch])
-        except (AuthenticationError, AuthorizationError) as error:
-            await self._drop()
-            _fail(batch, error)
-            return
         except (RedisError, OSError, TimeoutError) as error:
             await self._drop()
             _fail(batch, NotSentError(f"Redis cannot be reached: {str(error) or type(error).__name__}"))

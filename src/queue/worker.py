@@ -95,13 +95,15 @@ class Worker:
         self._hurry = asyncio.Event()
         self._stopped = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._failure: BaseException | None = None
+        self._breakdown: asyncio.Task[None] | None = None
 
     async def start(self, prepare: Callable[[], None] | None = None) -> None:
         """Work in the background until ``stop``; ``prepare`` is called before the first claim.
 
         Raises:
             RedisUnavailableError: Redis did not answer in time.
-            InvalidArgumentError: The worker was started before.
+            RuntimeError: The worker was started before.
         """
         if self._started:
             raise RuntimeError("a worker is started once; make another")
@@ -160,8 +162,19 @@ class Worker:
             asyncio.create_task(self._listener.listen(), name="lanner listener"),
             *(asyncio.create_task(perform(duty, outage), name="lanner duty") for duty in duties),
         ]
+        for task in self._tasks:
+            task.add_done_callback(self._task_ended)
         namespace.enter(self)
         logger.info("%s has started: %s; concurrency %d", name, ", ".join(self._handlers), self.concurrency)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """The worker's own tasks do not end by themselves: what breaks one stops the worker, and ``run`` raises it."""
+        if task.cancelled() or self._failure is not None or (error := task.exception()) is None:
+            return
+        self._failure = error
+        logger.critical("worker %s has broken down and stops: its jobs are handed back", self.id, exc_info=error)
+        self._hurry.set()
+        self._breakdown = asyncio.create_task(self.stop(), name="lanner breakdown")
 
     async def _declare(self) -> None:
         """Say in Redis what caps the code declares."""
@@ -175,6 +188,8 @@ class Worker:
         try:
             await self.start(prepare)
             await self._stopped.wait()
+            if self._failure is not None:
+                raise self._failure
         except RedisUnavailableError:
             if self._stopping is None or not self._stopping.is_set():
                 raise

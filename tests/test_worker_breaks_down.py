@@ -1,0 +1,52 @@
+import pytest
+
+from lanner import RedisUnavailableError
+from lanner.queue import Claim, Namespace, Worker
+from support.servers import Server
+from support.waiting import wait_until
+
+
+async def shout(claim: Claim) -> str:
+    return claim.data.upper()
+
+
+async def test_a_worker_whose_own_task_breaks_stops_and_says_so(
+    redis_url: str, namespace_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Namespace(namespace_id, redis=redis_url) as namespace:
+        queue = namespace.queue("q")
+        worker: Worker = queue.worker(shout)
+
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError("a mistake of ours")
+
+        monkeypatch.setattr("lanner.queue.settling.Settler._plan", broken)
+        with pytest.raises(ZeroDivisionError):
+            await worker.run()
+        assert "has broken down" in caplog.text
+        monkeypatch.undo()
+        async with queue.worker(shout):
+            assert await (await queue.add("hello")).wait(10) == "HELLO"
+
+
+async def test_wrong_credentials_are_a_clear_error_and_end_no_worker(
+    own_server: Server, namespace_id: str
+) -> None:
+    with own_server.client() as client:
+        client("CONFIG", "SET", "requirepass", "right")
+        url = own_server.tcp_url
+        async with Namespace(namespace_id, redis=url, producer_timeout=0.3) as stranger:
+            with pytest.raises(RedisUnavailableError, match=r"[Aa]uth"):
+                await stranger.queue("q").add("x")
+        client("AUTH", "right")
+        with_password = url.replace("redis://", "redis://:right@")
+        async with Namespace(namespace_id, redis=with_password) as namespace:
+            queue = namespace.queue("q")
+            async with queue.worker(shout) as worker:
+                client("CONFIG", "SET", "requirepass", "changed")
+                client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                client("CONFIG", "SET", "requirepass", "right")
+                job = await queue.add("hello")
+                assert await job.wait(20) == "HELLO"
+                await wait_until(lambda: len(worker.runs) == 0)
+        client("CONFIG", "SET", "requirepass", "")
