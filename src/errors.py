@@ -31,6 +31,7 @@ __all__ = [
     "ScheduleNotFoundError",
     "SerializationError",
     "ServerVersionError",
+    "SimulationError",
     "StepError",
     "StepFailedError",
     "WaitTimeoutError",
@@ -196,6 +197,10 @@ class EventTimeoutError(LannerError, TimeoutError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), str(self), dict(self.__dict__)))
+
+
+class SimulationError(LannerError):
+    """A simulated job cannot go on, or a planned crash was never reached. The text says what it waits for."""
 
 
 class NonRetryableError(LannerError):

@@ -42,11 +42,8 @@ class ClaimJournal:
 
     def child_id(self, path: str) -> str:
         """The id of the child that belongs at a path, the same in each attempt of this life of the job."""
-        claim = self._claim
-        readable = f"{claim.id}/{path}#{claim.spec.run}{claim.spec.round or ''}"
-        if len(readable) <= LONGEST_ID:
-            return readable
-        return f"{claim.id[:LONGEST_STEM]}#{hashlib.blake2b(readable.encode(), digest_size=16).hexdigest()}"
+        spec = self._claim.spec
+        return child_id(self._claim.id, path, f"#{spec.run}{spec.round or ''}")
 
     async def start_children(self, barrier: str, children: Sequence[NewChild], *, policy: Policy, most: int) -> bool:
         """Start children that a barrier waits for. False: the claim is lost."""
@@ -69,3 +66,11 @@ class ClaimJournal:
     def now_ms(self) -> int:
         """Redis' time, in milliseconds since the epoch."""
         return self._claim.now_ms()
+
+
+def child_id(parent: str, path: str, life: str) -> str:
+    """The id of the child that belongs at a path of a parent, in one life of it."""
+    readable = f"{parent}/{path}{life}"
+    if len(readable) <= LONGEST_ID:
+        return readable
+    return f"{parent[:LONGEST_STEM]}#{hashlib.blake2b(readable.encode(), digest_size=16).hexdigest()}"
