@@ -50,16 +50,14 @@ class Command:
 
 
 @contextmanager
-def started(
-    *arguments: str, directory: Path, redis_url: str, environment: Mapping[str, str] | None = None
-) -> Generator[Command]:
-    """A ``lanner`` command that runs during the block, in a directory; killed at its end if it still does."""
+def running(*command: str, directory: Path, environment: Mapping[str, str]) -> Generator[Command]:
+    """A command that runs during the block, in a directory; killed at its end if it still does."""
     output = directory / "output.txt"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [*LANNER, *arguments],
+            command,
             cwd=directory,
-            env={**os.environ, "LANNER_REDIS_URL": redis_url, **(environment or {})},
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -69,6 +67,16 @@ def started(
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def started(
+    *arguments: str, directory: Path, redis_url: str, environment: Mapping[str, str] | None = None
+) -> Generator[Command]:
+    """A ``lanner`` command that runs during the block, as ``running`` has it."""
+    settings = {"LANNER_REDIS_URL": redis_url, **(environment or {})}
+    with running(*LANNER, *arguments, directory=directory, environment=settings) as command:
+        yield command
 
 
 def ran(
