@@ -19,6 +19,7 @@ from ..errors import (
     WaitTimeoutError,
 )
 from . import keys
+from .notes import log_line
 from .options import Duration
 from .outcome import Failure
 from .scripts.controlling import cancel_job
@@ -175,6 +176,7 @@ class Job:
         Raises:
             JobNotFoundError: No job has the id.
             ResultExpiredError: The job's record is gone.
+            ClosedError: The namespace was closed meanwhile.
 
         Example:
             >>> async for happening in job.watch():
@@ -195,13 +197,13 @@ class Job:
 
     async def log(self) -> list[str]:
         """The lines that its runs have written, the latest thousand."""
-        lines: list[bytes] = await self.queue.namespace.persist(
+        entries: list[bytes] = await self.queue.namespace.persist(
             lambda runtime: runtime.call.link.call(
                 "LRANGE", keys.log(runtime.call.base, self.queue.id, self.id), 0, -1
             ),
             f"reading the log of job {self.id!r}",
         )
-        return [self.queue.read_note(line.decode()) for line in lines]
+        return [self.queue.read_note(log_line(entry.decode())) for entry in entries]
 
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the job wherever it is. Whether it is, or will end, cancelled."""

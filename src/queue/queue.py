@@ -12,11 +12,12 @@ from . import keys
 from .job import Job
 from .limits import pack_cap, pack_limiter_names
 from .listing import Listing
+from .notes import LOG_LINES, LONGEST_LINE, check_progress, log_entry
 from .options import UNSET, Duration, Unset, new_id, new_nonce, new_spec, pack_options
 from .scheduling import Schedules
 from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
-from .scripts.recording import Checkpoint, record_steps
+from .scripts.recording import Checkpoint, append_log, record_steps, report_progress
 from .spec import Spec
 from .validation import check_cap, check_choice, check_free_id, check_id, check_int, check_text, duration_ms, instant_ms
 
@@ -336,6 +337,55 @@ class Queue(Listing):
                 lambda runtime: record_steps(runtime.call, steps=[step]), f"recording step {name!r} of job {job_id!r}"
             )
         )[0]
+
+    async def set_progress(self, job_id: str, text: str, *, token: str) -> bool:
+        """Say how far a job has come, for the holder of its claim: in its record, and to those who watch it.
+
+        Args:
+            job_id: The job's id.
+            text: Up to 65,536 characters; it replaces the last one.
+            token: The claim's.
+
+        Returns:
+            Whether it was kept; False: the claim is lost, or the job was removed.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used; nothing was sent.
+
+        Example:
+            >>> await queue.set_progress(claim.id, "3 of 10", token=claim.token)
+        """
+        check_free_id(job_id, "job id")
+        check_progress(check_text(text, "progress"))
+        check_text(token, "token")
+        return await self.namespace.persist(
+            lambda runtime: report_progress(runtime.call, workflow=self.id, id=job_id, token=token, text=text),
+            f"noting the progress of job {job_id!r}",
+        )
+
+    async def append_log(self, job_id: str, line: str, *, token: str) -> bool:
+        """Write a line to a job's log, for the holder of its claim; the log keeps the latest thousand.
+
+        Args:
+            job_id: The job's id.
+            line: What to write; of a longer one the first 4,000 characters.
+            token: The claim's.
+
+        Returns:
+            Whether it was kept; False: the claim is lost, or the job was removed.
+
+        Example:
+            >>> await queue.append_log(claim.id, "the card was declined", token=claim.token)
+        """
+        check_free_id(job_id, "job id")
+        check_text(token, "token")
+        entry = log_entry(check_text(line, "line")[:LONGEST_LINE])
+        return await self.namespace.persist(
+            lambda runtime: append_log(
+                runtime.call, workflow=self.id, id=job_id, token=token, entry=entry, most=LOG_LINES
+            ),
+            f"writing to the log of job {job_id!r}",
+        )
 
     async def get_step(self, job_id: str, name: str) -> str | None:
         """A checkpoint's text, or None."""

@@ -10,11 +10,11 @@ from .calling import Caller, Pauses
 from .claim import Claim
 from .grouping import Grouper
 from .link import NotSentError, UnansweredError
+from .notes import LOG_LINES, check_progress, log_entry
 from .scripts.descending import NewChild, Policy, start_children
 from .scripts.recording import Checkpoint, append_log, record_steps, report_progress, take_event
 
 T = TypeVar("T")
-LOG_LINES: Final = 1000
 CHILDREN_AT_ONCE: Final = 100
 
 
@@ -74,20 +74,26 @@ class Recorder:
         return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
 
     async def progress(self, claim: Claim, text: str) -> bool:
-        """Say how far a job has come. False: the claim is lost."""
+        """Say how far a job has come. False: the claim is lost.
+
+        Raises:
+            InvalidArgumentError: The text is too long.
+        """
+        check_progress(text)
         return await _persist(
             lambda: report_progress(self._call, workflow=claim.workflow, id=claim.id, token=claim.token, text=text)
         )
 
     async def log(self, claim: Claim, line: str) -> bool:
         """Write a line to a job's log. False: the claim is lost."""
+        entry = log_entry(line)
         return await _persist(
             lambda: append_log(
                 self._call,
                 workflow=claim.workflow,
                 id=claim.id,
                 token=claim.token,
-                line=line,
+                entry=entry,
                 most=LOG_LINES,
             )
         )

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final, Self
 
+from ..errors import ClosedError
 from . import keys
 from .calling import Caller, Pauses
 from .connection import Connector
@@ -214,6 +215,8 @@ class Watch:
         self._run = run
         self._happenings: asyncio.Queue[Happening | None] = asyncio.Queue()
         self._ended = False
+        self._pushed = 0
+        self._progress = ""
 
     def __enter__(self) -> Self:
         self._waiters.enter_watch(self._key, self)
@@ -225,7 +228,10 @@ class Watch:
     def heard(self, run: str, happening: Happening) -> None:
         """Something was pushed."""
         if self._run in ("", run) and not self._ended:
+            self._pushed += 1
             self._ended = happening.kind in ENDED
+            if happening.kind == "progress":
+                self._progress = happening.text
             self._happenings.put_nowait(happening)
 
     def close(self) -> None:
@@ -234,18 +240,24 @@ class Watch:
 
     async def look(self) -> None:
         """See where the job stands, at the beginning or after a gap; an end that was missed is heard of here."""
+        pushed = self._pushed
         standing = await self._waiters.look_to_watch(*self._key, self._run)
         if standing.state in ENDED:
             self.heard(self._run or standing.run, Happening(standing.state, standing.text))
-        elif standing.text:
+        elif standing.text not in ("", self._progress) and self._pushed == pushed:
+            # what was pushed while this looked is later than what it saw
             self.heard(standing.run, Happening("progress", standing.text))
 
     async def happenings(self) -> AsyncGenerator[Happening]:
-        """What happens, until the job has ended, or the namespace is closed (which ends it without an end)."""
+        """What happens, until the job has ended.
+
+        Raises:
+            ClosedError: The namespace was closed meanwhile.
+        """
         while True:
             happening = await self._happenings.get()
             if happening is None:
-                return
+                raise ClosedError(f"watching job {self._key[1]!r}: the namespace has been closed")
             yield happening
             if happening.kind in ENDED:
                 return

@@ -98,6 +98,7 @@ class Context(_Context[InputT_co]):
         """Say how far the job has come: to those who watch it, and in its record. The last value counts.
 
         Raises:
+            InvalidArgumentError: The value is too long: up to 65,536 characters of text.
             SerializationError: The value cannot be written.
 
         Example:

@@ -5,10 +5,11 @@ import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
+from ..queue.notes import LONGEST_LINE
 from ..queue.scripts.descending import NewChild, Policy
 from .calls import QUIET, Call, Calls, RunEnded, nothing
 from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
@@ -20,7 +21,6 @@ from .values import Values, result_hint
 
 T = TypeVar("T")
 
-LONGEST_LINE: Final = 4000
 DO_DONE = Kind.DO + DONE
 DO_FAILED = Kind.DO + FAILED
 

@@ -1,12 +1,15 @@
---- Write a line to a job's log, which holds the latest ones, if the claim is still the token's.
+--- Write an entry to a job's log, which holds the latest ones, if the claim is still the token's. No two entries are
+--- equal, so that writing one twice writes it once.
 --- keys: base
---- args: workflow, id, token, line, most
+--- args: workflow, id, token, entry, most
 --- returns: 1 written | 0 the claim is lost
 --- @include holds_claim
 --- @include key_of
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
 if not holdsClaim(base, workflow, id, ARGV[3]) then return 0 end
 local log = keyOf(base, workflow, 'log', id)
-redis.call('RPUSH', log, ARGV[4])
-redis.call('LTRIM', log, -tonumber(ARGV[5]), -1)
+if not redis.call('LPOS', log, ARGV[4], 'RANK', -1) then
+  redis.call('RPUSH', log, ARGV[4])
+  redis.call('LTRIM', log, -tonumber(ARGV[5]), -1)
+end
 return 1

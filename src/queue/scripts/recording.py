@@ -30,9 +30,9 @@ async def report_progress(call: Caller, *, workflow: str, id: str, token: str, t
     return bool(await call("report_progress", workflow, id, token, text))
 
 
-async def append_log(call: Caller, *, workflow: str, id: str, token: str, line: str, most: int) -> bool:
-    """Write a line to a job's log of at most so many. False: the claim is lost."""
-    return bool(await call("append_log", workflow, id, token, line, most))
+async def append_log(call: Caller, *, workflow: str, id: str, token: str, entry: str, most: int) -> bool:
+    """Write an entry, which no other is equal to, to a job's log of at most so many. False: the claim is lost."""
+    return bool(await call("append_log", workflow, id, token, entry, most))
 
 
 async def send_event(call: Caller, *, workflow: str, id: str, name: str, sender: str, text: str) -> int:
