@@ -42,6 +42,16 @@ from .workflow.flow import Flow
 from .workflow.job import Job
 from .workflow.namespace import WorkflowNamespace
 from .workflow.tree import Tree
+from .workflow.watching import (
+    JobCancelled,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobProgress,
+    JobRetrying,
+    JobStarted,
+    JobSuspended,
+)
 from .workflow.worker import Worker
 from .workflow.workflow import Workflow
 
@@ -62,10 +72,18 @@ __all__ = [
     "InvalidArgumentError",
     "Job",
     "JobAlreadyExistsError",
+    "JobCancelled",
     "JobCancelledError",
+    "JobCompleted",
     "JobError",
+    "JobEvent",
+    "JobFailed",
     "JobFailedError",
     "JobNotFoundError",
+    "JobProgress",
+    "JobRetrying",
+    "JobStarted",
+    "JobSuspended",
     "KeepFailed",
     "LannerError",
     "MapFailedError",

@@ -188,10 +188,13 @@ class Queue(Listing):
         data: str,
         where: Added,
         options: Mapping[str, Any],
+        if_exists: Literal["raise", "return"] = "raise",
         *,
         timeout: Duration | None,  # noqa: ASYNC109 - a total, with an error of its own
     ) -> str:
         """Add a job and give its result; this process is registered for its end as it is added.
+
+        The result is that of the job which stands in its place, where there is one.
 
         Raises:
             JobError: As ``Job.wait``; JobAlreadyExistsError: The id is in use.
@@ -203,21 +206,27 @@ class Queue(Listing):
             with runtime.waiters.expect(self.id, new.id, run) as waiter:
                 process = await runtime.waiters.ready()
                 standing = await runtime.submit(replace(new, waiter=f"waiters {process}"))
-                self.added(new, run, standing, "raise")
-                end = await waiter.future
-        return job.result_of(end)
+                job = self.added(new, run, standing, if_exists)
+                if standing is None:
+                    return job.result_of(await waiter.future)
+            return job.result_of(await runtime.waiters.wait(self.id, job.id, job.run, lambda: None))
 
-    async def add_and_watch(self, data: str, where: Added, options: Mapping[str, Any]) -> AsyncGenerator[Happening]:
-        """Add a job and watch it from its first moment: see ``Job.watch``."""
+    async def add_and_watch(
+        self, data: str, where: Added, options: Mapping[str, Any], if_exists: Literal["raise", "return"] = "raise"
+    ) -> AsyncGenerator[tuple[Job, Happening]]:
+        """Add a job and watch it from its first moment, or the job that stands in its place: see ``Job.watch``."""
         new, run = self.prepare(data, where, options)
         runtime = await self.namespace.runtime()
-        job = Job(self, new.id, run)
         with runtime.waiters.watch(self.id, new.id, run) as watch:
             process = await runtime.waiters.ready()
             standing = await runtime.submit(replace(new, waiter=f"watchers {process}"))
-            self.added(new, run, standing, "raise")
-            async for happening in job.happenings_of(watch):
-                yield happening
+            job = self.added(new, run, standing, if_exists)
+            if standing is None:
+                async for happening in job.happenings_of(watch):
+                    yield job, happening
+                return
+        async for happening in job.watch():
+            yield job, happening
 
     def added(self, new: NewJob, run: str, standing: Standing | None, if_exists: str) -> Job:
         """The handle of a job that was sent.

@@ -56,6 +56,7 @@ class Attempts:
             journal=ClaimJournal(claim, self.recorder),
             serializer=workflow.serializer,
             notes=workflow.notes,
+            progress_type=workflow.progress_type,
             threads=self._threads,
             non_retryable=workflow.non_retryable,
             end_timeout=END_TIMEOUT,
@@ -65,7 +66,7 @@ class Attempts:
         claim.on_event(run.event_arrived)
 
         def end(reason: EndReason) -> None:
-            run.end(reason, claim.detail)
+            run.end(reason, workflow.notes.read(claim.detail))
 
         claim.on_end(end)
         result = await outcome

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from ..errors import InvalidArgumentError, SerializationError
-from ..queue.outcome import Failed, Failure, Outcome, Retry
+from ..queue.outcome import Cancelled, Failed, Failure, Outcome, Retry
 
 if TYPE_CHECKING:
     from .values import Serializer
@@ -139,10 +139,12 @@ class Notes:
         return failure.with_texts(self.write)
 
     def write_outcome(self, outcome: Outcome) -> Outcome:
-        """An outcome with the texts of its failure, if it has one, as they are stored."""
-        if self._codec is not None and isinstance(outcome, (Failed, Retry)):
+        """An outcome with the texts of its failure, or its reason, as they are stored."""
+        if self._codec is None:
+            return outcome
+        if isinstance(outcome, (Failed, Retry)):
             return msgspec.structs.replace(outcome, failure=self.write_failure(outcome.failure))
-        return outcome
+        return Cancelled(self.write(outcome.reason)) if isinstance(outcome, Cancelled) else outcome
 
 
 PLAIN: Final = Notes(None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..queue.backoff import Rng, backoff_delay_ms
 from ..queue.outcome import Cancelled, Failed, Failure, Outcome, Retry
-from .values import is_async
+from .values import Values, is_async
 
 if TYPE_CHECKING:
     from ..queue.spec import Spec
@@ -42,10 +42,10 @@ class Ending:
     failures: int
 
     @classmethod
-    def read(cls, text: str) -> Ending:
+    def read(cls, text: str, values: Values) -> Ending:
         """From the checkpoint that the scripts have written."""
         how, failures, rest = text.split(":", 2)
-        outcome = Cancelled(rest) if how == "cancelled" else Failed(Failure.loads(rest))
+        outcome = Cancelled(values.notes.read(rest)) if how == "cancelled" else Failed(values.load_failure(rest))
         return cls(outcome, int(failures))
 
 
@@ -66,7 +66,7 @@ async def compensate(
         recorded = engine.calls.recorded.get(undo.path)
         if recorded is not None:
             if recorded != DONE:
-                given_up.append(recorded)
+                given_up.append(engine.values.notes.read(recorded))
             continue
         try:
             function = engine.function_of(undo.path, undo.function)
@@ -81,7 +81,7 @@ async def compensate(
             name = undo.path.removeprefix(UNDER_WAY_PATH + "/")
             logger.exception("compensation %r has failed %d times and is given up", name, failed)
             given_up.append(f"compensation {name!r} has failed: {type(error).__name__}: {error}")
-            await engine.record(undo.path, given_up[-1])
+            await engine.record(undo.path, engine.values.notes.write(given_up[-1]))
             continue
         await engine.record(undo.path, DONE)
     return _with_notes(ending.outcome, given_up)

@@ -34,6 +34,7 @@ class Engine:
         values: How its values are written.
         non_retryable: The workflow's error types that are for good.
         on_lost: Called when a write was refused because the claim is lost.
+        progress_type: What its progress must be.
         thread: The thread of a plain workflow, by its identity; None in an async one.
         tasks: What a plain workflow's thread has the loop do.
         undos: The compensations that were registered.
@@ -41,8 +42,8 @@ class Engine:
         ending: How the job ends when everything is undone; None while nothing is being undone.
     """
 
-    __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "non_retryable", "on_lost", "tasks",
-                 "thread", "undos", "undos_known", "values")  # fmt: skip
+    __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "non_retryable", "on_lost",
+                 "progress_type", "tasks", "thread", "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
         self,
@@ -63,11 +64,12 @@ class Engine:
         self.values = values
         self.non_retryable = non_retryable
         self.on_lost = on_lost
+        self.progress_type: Any = Any
         self.thread: int | None = None
         self.tasks: set[asyncio.Task[object]] = set()
         self.undos: list[Undo] = []
         under_way = self.calls.recorded.get(UNDER_WAY_PATH)
-        self.ending = None if under_way is None else Ending.read(under_way)
+        self.ending = None if under_way is None else Ending.read(under_way, values)
         self.undos_known = int(self.calls.recorded.get(REGISTERED_PATH, 0))
 
     async def record(self, path: str, text: str) -> None:
@@ -166,11 +168,14 @@ class Engine:
 
         Raises:
             RunEnded: The run has ended, or does now because the claim is lost.
-            SerializationError: The value cannot be written.
+            SerializationError: The value cannot be written, or is not of the workflow's progress type.
         """
         if self.calls.ended:
             await self.calls.refuse(None)
-        if not await self.journal.progress(self.values.dump(value, "its progress")):
+        text = self.values.dump(value, "its progress")
+        if self.progress_type is not Any:
+            self.values.check(text, self.progress_type, "its progress")
+        if not await self.journal.progress(text):
             raise self._lost()
 
     async def log(self, line: str) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from ..queue.validation import check_choice
 from .records import readable
 from .tree import Tree, read_tree
+from .watching import JobEvent, events_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -54,7 +56,7 @@ class Job(Generic[OutputT_co]):
         """
         return self._workflow.read_output(await self._job.wait(timeout))
 
-    async def watch(self) -> AsyncGenerator[Happening]:
+    async def watch(self) -> AsyncGenerator[JobEvent[OutputT_co]]:
         """Everything that happens to the job, as it happens: started, progress, retrying, suspended, and its end.
 
         Of a job that has ended it gives the end. Leaving the loop ends the watch.
@@ -62,13 +64,30 @@ class Job(Generic[OutputT_co]):
         Raises:
             JobNotFoundError: No job has the id.
             ResultExpiredError: The job's record is gone.
+            SerializationError: A progress or the output is not of its type.
 
         Example:
-            >>> async for happening in job.watch():
-            ...     print(happening.kind, happening.text)
+            >>> async for event in job.watch():
+            ...     print(event.kind, event.value)
         """
+        async with aclosing(events_of(self._workflow, self._happenings())) as events:
+            async for event in events:
+                yield event
+
+    async def _happenings(self) -> AsyncGenerator[tuple[QueueJob, Happening]]:
         async for happening in self._job.watch():
-            yield happening
+            yield self._job, happening
+
+    async def progress(self) -> Any:
+        """What its run last said of how far it is, as the workflow's progress type; None before it said anything.
+
+        Raises:
+            JobNotFoundError: No job has the id.
+            ResultExpiredError: The job's record is gone.
+            SerializationError: It is not of the type.
+        """
+        text = (await self._job.record()).progress
+        return None if text is None else self._workflow.read_progress(text)
 
     async def log(self) -> list[str]:
         """The lines that its runs have written with ``ctx.log``, the latest thousand."""

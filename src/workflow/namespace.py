@@ -93,6 +93,7 @@ class WorkflowNamespace:
         group_concurrency: int | None = 1,
         limiters: Sequence[str] | None = None,
         events: int = 0,
+        progress: Any = Any,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
     ) -> Workflow[InputT, OutputT]: ...
@@ -108,6 +109,7 @@ class WorkflowNamespace:
         group_concurrency: int | None = 1,
         limiters: Sequence[str] | None = None,
         events: int = 0,
+        progress: Any = Any,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
     ) -> Workflow[InputT, OutputT]: ...
@@ -122,6 +124,7 @@ class WorkflowNamespace:
         group_concurrency: int | None = 1,
         limiters: Sequence[str] | None = None,
         events: int = 0,
+        progress: Any = Any,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
     ) -> Workflow[InputT, OutputT]:
@@ -137,6 +140,7 @@ class WorkflowNamespace:
             group_concurrency: How many jobs of one group may run at once. None: no cap.
             limiters: The names of the namespace's rate limiters that hold for it. None: all of them.
             events: How many events (added, started, ended) its stream keeps for dashboards; 0: it has none.
+            progress: What ``ctx.progress`` takes, and those who watch get: a type as for ``schema``. Default: anything.
             non_retryable: Error types that fail a job at once, whatever attempts are left.
             **options: Options of its jobs; see ``JobOptions``.
 
@@ -158,6 +162,7 @@ class WorkflowNamespace:
             group_concurrency=group_concurrency,
             limiters=limiters,
             events=events,
+            progress=progress,
             non_retryable=non_retryable,
             options=options,
         )

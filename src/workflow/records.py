@@ -25,7 +25,7 @@ def readable(record: Record, notes: Notes) -> Record:
 def _readable_checkpoint(text: str, notes: Notes) -> str:
     kind = next((each for each in Kind if text.startswith(each)), None)
     if kind is None:
-        return text
+        return notes.read(text)
     state, rest = text[len(kind) : len(kind) + 1], text[len(kind) + 1 :]
     if state == DONE:
         rest = notes.read_value(rest)

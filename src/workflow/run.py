@@ -53,6 +53,7 @@ class Run:
         journal: Journal,
         serializer: Serializer,
         notes: Notes = PLAIN,
+        progress_type: Any = Any,
         threads: Threads,
         non_retryable: tuple[type[BaseException], ...] = (),
         end_timeout: float = 10.0,
@@ -73,6 +74,7 @@ class Run:
             journal: Where its checkpoints are.
             serializer: How values are written.
             notes: How texts are written that people read.
+            progress_type: What its progress must be.
             threads: Where plain functions run.
             non_retryable: Error types that are for good, as ``NonRetryableError`` is.
             end_timeout: How long, in seconds, a run that was ended may clean up.
@@ -98,6 +100,7 @@ class Run:
         self._engine = Engine(
             journal, self._values, threads, non_retryable, self._lost, interceptor=interceptor, quiet=quiet
         )
+        self._engine.progress_type = progress_type
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None

@@ -48,6 +48,17 @@ class Values:
         except Exception as error:
             raise self._error(error, what, path, "cannot be stored") from error
 
+    def check(self, text: str, type: Any, what: str) -> None:
+        """Refuse the text of a value that is not of a type.
+
+        Raises:
+            SerializationError: It is not.
+        """
+        try:
+            self._serializer.loads(text, type, convert=True)
+        except Exception as error:
+            raise self._error(error, what, "", "is not of its type") from error
+
     def dump_failure(self, error: BaseException) -> str:
         """A failure as text."""
         return self.notes.write_failure(Failure.of(error)).dumps()

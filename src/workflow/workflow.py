@@ -2,28 +2,36 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict, TypeVar, Unpack, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, get_args, get_type_hints
 from zoneinfo import ZoneInfo
 
 from ..errors import InvalidArgumentError, SerializationError
 from ..queue.cadence import CatchUp, cadence
 from ..queue.listing import Counts, State
-from ..queue.options import BaseOptions, Duration, JobOptions
-from ..queue.queue import Added, Dedup
+from ..queue.options import Duration
+from ..queue.queue import Added
 from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
 from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
-from ..queue.validation import check_choice
 from .context import Context, SyncContext
 from .job import Job
+from .options import (
+    ExecuteOptions,
+    LimitSettings,
+    RunOptions,
+    ScheduleOptions,
+    pop_if_exists,
+    split_options,
+)
 from .values import Serializer, result_hint
+from .watching import JobEvent, events_of
 from .worker import Worker, WorkerSettings
 
 if TYPE_CHECKING:
-    from ..queue.waiting import Happening
     from .namespace import WorkflowNamespace
 
 InputT = TypeVar("InputT")
@@ -33,42 +41,6 @@ RunFunction = Callable[[Context[InputT]], Awaitable[OutputT]] | Callable[[SyncCo
 GroupOf = Callable[[InputT], str | Awaitable[str | None] | None]
 
 
-class ScheduleOptions(JobOptions, total=False):
-    """What the jobs of a schedule may be given: a ``JobOptions``, and their ``group`` (default: the schedule's own)."""
-
-    group: str | None
-
-
-class _Identity(TypedDict, total=False):
-    """Which job it is, and what stands in its place.
-
-    Attributes:
-        id: Its id, 1 to 256 characters; made up if omitted. The id of a live job, or of a failed one that is kept,
-            collides; that of a completed or cancelled job can be used again.
-        group: Its group, above what the workflow's ``get_group_id`` says.
-        unique: ``"retained"``: the id of a completed or cancelled job collides until its record is gone.
-        if_exists: ``"return"`` gives the job that has the id, instead of raising.
-        throttle: The first job of a window stands for all with its key that come within it; freed by the window's end.
-        debounce: Jobs with its key come together in one, which runs when none has come for the window, with the input
-            of the last; freed when it becomes runnable.
-    """
-
-    id: str
-    group: str | None
-    unique: Literal["live", "retained"]
-    if_exists: Literal["raise", "return"]
-    throttle: Dedup | None
-    debounce: Dedup | None
-
-
-class RunOptions(JobOptions, _Identity, total=False):
-    """What one job may be given: a ``JobOptions``, and which job it is (``id``, ``group``, ``unique``, ...)."""
-
-
-class ExecuteOptions(BaseOptions, _Identity, total=False):
-    """A ``RunOptions`` without ``timeout``: in ``execute`` this is how long to wait."""
-
-
 class Workflow(Generic[InputT, OutputT]):
     """A durable function with a queue of its own. Made by ``WorkflowNamespace.create_workflow``.
 
@@ -76,6 +48,7 @@ class Workflow(Generic[InputT, OutputT]):
         id: Its id in the namespace.
         function: What runs.
         non_retryable: Error types that fail a job at once.
+        progress_type: What ``ctx.progress`` takes.
     """
 
     def __init__(
@@ -90,6 +63,7 @@ class Workflow(Generic[InputT, OutputT]):
         group_concurrency: int | None,
         limiters: Sequence[str] | None,
         events: int,
+        progress: Any,
         non_retryable: Sequence[type[BaseException]],
         options: Mapping[str, Any],
     ) -> None:
@@ -112,6 +86,7 @@ class Workflow(Generic[InputT, OutputT]):
         self._group_of = get_group_id
         self._input_type = _input_of(function) if schema is None else schema
         self._output_type = result_hint(function)
+        self.progress_type: Final = progress
 
     def __repr__(self) -> str:
         return f"<Workflow {self.id!r} of {self._namespace.id!r}>"
@@ -170,18 +145,21 @@ class Workflow(Generic[InputT, OutputT]):
             >>> engagement = await signup.execute(Signup("ada@example.org"), timeout=30)
         """
         where, rest = await self._where(input, options)
-        return self.read_output(await self.queue.execute(self._text_of(input), where, rest, timeout=timeout))
+        text, if_exists = self._text_of(input), pop_if_exists(rest)
+        return self.read_output(await self.queue.execute(text, where, rest, if_exists, timeout=timeout))
 
-    async def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> AsyncGenerator[Happening]:
+    async def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> AsyncGenerator[JobEvent[OutputT]]:
         """Run, and watch the job from its first moment: see ``Job.watch``.
 
         Example:
-            >>> async for happening in signup.run_and_watch(Signup("ada@example.org")):
-            ...     print(happening.kind)
+            >>> async for event in signup.run_and_watch(Signup("ada@example.org")):
+            ...     print(event.kind, event.value)
         """
         where, rest = await self._where(input, options)
-        async for happening in self.queue.add_and_watch(self._text_of(input), where, rest):
-            yield happening
+        text, if_exists = self._text_of(input), pop_if_exists(rest)
+        async with aclosing(events_of(self, self.queue.add_and_watch(text, where, rest, if_exists))) as events:
+            async for event in events:
+                yield event
 
     async def upsert_schedule(
         self,
@@ -373,7 +351,7 @@ class Workflow(Generic[InputT, OutputT]):
             InvalidArgumentError: An option cannot be used.
             SerializationError: The input does not fit the workflow's schema.
         """
-        where, rest = _split(options, group, run_in, run_at)
+        where, rest = split_options(options, group, run_in, run_at)
         return self.queue.prepare(self._text_of(input), where, rest)
 
     def group_of(self, input: InputT, given: str | None) -> str | Awaitable[str | None] | None:
@@ -417,12 +395,22 @@ class Workflow(Generic[InputT, OutputT]):
             raise SerializationError(f"workflow {self.id!r}: the output is not of its type: {error}") from error
         return value
 
+    def read_progress(self, text: str) -> Any:
+        """What a run has said of how far it is.
+
+        Raises:
+            SerializationError: It is not of the workflow's progress type.
+        """
+        try:
+            return self.serializer.loads(text, self.progress_type, convert=True)
+        except SerializationError as error:
+            raise SerializationError(f"workflow {self.id!r}: the progress is not of its type: {error}") from error
+
     async def _add(
         self, value: InputT, options: RunOptions, *, run_in: Duration | None = None, run_at: datetime | None = None
     ) -> Job[OutputT]:
         where, rest = await self._where(value, options, run_in=run_in, run_at=run_at)
-        choices: tuple[Literal["raise", "return"], ...] = ("raise", "return")
-        if_exists = check_choice(rest.pop("if_exists", "raise"), "if_exists", choices)
+        if_exists = pop_if_exists(rest)
         return Job(self, await self.queue.add_prepared(self._text_of(value), where, rest, if_exists))
 
     def _text_of(self, value: InputT) -> str:
@@ -443,36 +431,11 @@ class Workflow(Generic[InputT, OutputT]):
         run_in: Duration | None = None,
         run_at: datetime | None = None,
     ) -> tuple[Added, dict[str, Any]]:
-        return _split(options, await self._group_for(value, options.get("group")), run_in, run_at)
+        return split_options(options, await self._group_for(value, options.get("group")), run_in, run_at)
 
     async def _group_for(self, value: InputT, given: str | None) -> str | None:
         found = self.group_of(value, given)
         return await found if inspect.isawaitable(found) else found
-
-
-class LimitSettings(TypedDict, total=False):
-    """Caps that ``set_limits`` sets; what is omitted stays, None lifts one."""
-
-    concurrency: int | None
-    group_concurrency: int | None
-
-
-def _split(
-    options: Mapping[str, Any], group: str | None, run_in: Duration | None, run_at: datetime | None
-) -> tuple[Added, dict[str, Any]]:
-    """Which job it is, and the options that are left."""
-    rest: dict[str, Any] = dict(options)
-    rest.pop("group", None)
-    where = Added(
-        id=rest.pop("id", None),
-        group=group,
-        run_in=run_in,
-        run_at=run_at,
-        unique=rest.pop("unique", "live"),
-        throttle=rest.pop("throttle", None),
-        debounce=rest.pop("debounce", None),
-    )
-    return where, rest
 
 
 def _check_definition(function: object, non_retryable: Sequence[object]) -> None:
