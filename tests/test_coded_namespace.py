@@ -12,6 +12,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from lanner import (
+    Backoff,
     ChildFailedError,
     Context,
     InvalidArgumentError,
@@ -91,6 +92,15 @@ async def lose(ctx: Context[str]) -> None:
     raise ValueError(f"lost: {ctx.input}")
 
 
+async def spoil(value: str) -> None:
+    raise OSError(f"cannot give back to {value}")
+
+
+async def travel(ctx: Context[str]) -> None:
+    ctx.on_failure("give back", spoil, ctx.input)
+    raise NonRetryableError(f"no way for {ctx.input}")
+
+
 def take(ctx: SyncContext[Order]) -> str:
     return ctx.step.do("take", lambda: ctx.input.card)
 
@@ -108,6 +118,7 @@ class Shop:
         self._client = client
         self.shipping = namespace.create_workflow("shipping", run=ship)
         self.losing = namespace.create_workflow("losing", run=lose)
+        self.travelling = namespace.create_workflow("travelling", run=travel, backoff=Backoff(first=0))
         self.taking = namespace.create_workflow("taking", run=take)
         self.buying = namespace.create_workflow("buying", run=self.buy, max_attempts=2, events=100)
 
@@ -188,6 +199,11 @@ class Shop:
         assert failed.value.type == "ValueError"
         assert failed.value.message == f"lost: {SECRET}"
         assert f"ValueError: lost: {SECRET}" in failed.value.traceback
+        with pytest.raises(JobFailedError) as failed:
+            await self.travelling.execute(SECRET, timeout=30)
+        assert failed.value.message == (
+            f"no way for {SECRET}; compensation 'give back' has failed: OSError: cannot give back to {SECRET}"
+        )
 
 
 async def is_in(job: Job[Any], state: str) -> bool:
