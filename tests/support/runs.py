@@ -1,21 +1,62 @@
 import asyncio
 import random
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from lanner.queue.outcome import Completed, Outcome, Retry
+from lanner.queue.scripts.descending import NewChild, Policy
 from lanner.queue.spec import Spec
+from lanner.testing.memory import MemoryJournal, MemoryRecord
 from lanner.workflow import serializer
 from lanner.workflow.run import Run
 from lanner.workflow.threads import Threads
-
-from .memory_journal import MemoryJournal, MemoryRecord
 
 
 def completed(value: Any) -> Completed:
     """The outcome of a run that returned a value."""
     return Completed(serializer.dumps(value))
+
+
+class RealTime:
+    """Where a job is kept whose clock is the real one, or ahead of it.
+
+    Attributes:
+        ahead_ms: How far the clock is ahead.
+    """
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        """Real time, and what the clock was moved by."""
+        return time.time_ns() // 1_000_000 + self.ahead_ms
+
+    def writing(self, record: MemoryRecord, path: str) -> None:
+        """Every write happens."""
+
+    def start_children(
+        self, record: MemoryRecord, barrier: str, children: Sequence[NewChild], policy: Policy, most: int
+    ) -> None:
+        """Refuse: there is no place for children here."""
+        raise AssertionError("run it in a Simulation")
+
+
+class Record(MemoryRecord):
+    """What is kept of a job, in real time."""
+
+    def __init__(self) -> None:
+        self._time = RealTime()
+        super().__init__("job-1", self._time)
+
+    def now_ms(self) -> int:
+        """What its clock says."""
+        return self._time.now_ms()
+
+    def move_clock(self, seconds: float) -> None:
+        """Have the clock go on by some seconds at once."""
+        self._time.ahead_ms += round(seconds * 1000)
 
 
 class MemoryJob:
@@ -38,7 +79,7 @@ class MemoryJob:
         non_retryable: tuple[type[BaseException], ...] = (),
         end_timeout: float = 5.0,
     ) -> None:
-        self.record = MemoryRecord()
+        self.record = Record()
         self.failures = 0
         self._run: Run | None = None
         self.journal: MemoryJournal
