@@ -337,7 +337,7 @@ class Queue(Listing):
         step = Checkpoint(
             self.id,
             check_free_id(job_id, "job id"),
-            check_text(token, "token"),
+            check_free_id(token, "token"),
             check_text(name, "step name"),
             check_text(text, "step text"),
         )
@@ -366,7 +366,7 @@ class Queue(Listing):
         """
         check_free_id(job_id, "job id")
         check_progress(check_text(text, "progress"))
-        check_text(token, "token")
+        check_free_id(token, "token")
         return await self.namespace.persist(
             lambda runtime: report_progress(runtime.call, workflow=self.id, id=job_id, token=token, text=text),
             f"noting the progress of job {job_id!r}",
@@ -387,7 +387,7 @@ class Queue(Listing):
             >>> await queue.append_log(claim.id, "the card was declined", token=claim.token)
         """
         check_free_id(job_id, "job id")
-        check_text(token, "token")
+        check_free_id(token, "token")
         entry = log_entry(check_text(line, "line")[:LONGEST_LINE])
         return await self.namespace.persist(
             lambda runtime: append_log(
