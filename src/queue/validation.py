@@ -151,6 +151,32 @@ def check_free_id(value: object, name: str) -> str:
     return value
 
 
+def check_text(value: object, name: str) -> str:
+    """A text of any length, as it is stored.
+
+    Args:
+        value: The text.
+        name: What it is, for the error.
+
+    Raises:
+        InvalidArgumentError: It is no ``str``, or has a lone surrogate.
+
+    Example:
+        >>> check_text("hello", "data")
+        'hello'
+    """
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be a str, not {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"{name} must be text that UTF-8 can write, and character {error.start} is a lone surrogate: "
+            f"{value[error.start]!a}"
+        ) from None
+    return value
+
+
 def check_priority(value: object) -> int:
     """A priority: an int from 0 to 2,097,151 (2^21-1), the higher the sooner; an ``IntEnum`` counts as its int.
 
