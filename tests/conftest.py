@@ -1,9 +1,12 @@
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from uuid import uuid4
 
 import pytest
 
+from lanner.queue import Namespace
+from support.jobs import Look
 from support.leftovers import check_namespaces
+from support.proxy import Proxy, open_proxy
 from support.servers import NoServerError, PrivateServer, Server, describe_choice, private_servers, shared_server
 
 CALL_REPORT = pytest.StashKey[pytest.TestReport]()
@@ -65,6 +68,28 @@ def namespace_id(server: Server, request: pytest.FixtureRequest) -> Iterator[str
     yield namespace
     if _passed(request):
         check_namespaces(server, namespace)
+
+
+@pytest.fixture
+async def namespace(server: Server, namespace_id: str) -> AsyncIterator[Namespace]:
+    """A namespace on the shared server."""
+    async with Namespace(namespace_id, redis=server.url) as namespace:
+        yield namespace
+
+
+@pytest.fixture
+def look(server: Server, namespace_id: str) -> Iterator[Look]:
+    """Looks at the keys of the test's namespace."""
+    with server.client() as client:
+        yield Look(client, namespace_id)
+
+
+@pytest.fixture
+async def proxy(server: Server, namespace_id: str) -> AsyncIterator[Proxy]:
+    """A proxy in front of the shared server; it goes before the check for leftovers."""
+    assert namespace_id
+    async with open_proxy(server) as proxy:
+        yield proxy
 
 
 def _start_private() -> PrivateServer:

@@ -67,13 +67,7 @@ class Runs:
         self._idle.clear()
         if unread:
             self._unread.add(claim)
-        task = asyncio.create_task(self._run(claim))
-        self._running[claim] = task
-
-        def end(_: EndReason) -> None:
-            task.cancel()
-
-        claim.on_end(end)
+        self._running[claim] = asyncio.create_task(self._run(claim))
         claim.ending = self._watch_end
 
     def hand_back(self, claim: Claim) -> None:
@@ -119,15 +113,20 @@ class Runs:
         if claim.spec.timeout:
             timer = asyncio.get_running_loop().call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
         outcome: Outcome
+        task = self._running[claim]
         try:
+            # not before it runs: a task that is cancelled before its first step never takes it
+            claim.on_end(lambda _: _cancel(task))
             if claim in self._unread:
                 await self._read_steps(claim)
             result = await self._handlers[claim.workflow](claim)
             if isinstance(result, (str, type(None))):
                 outcome = _outcome_of_end(claim, Completed(result or ""))
-            else:
+            elif isinstance(result, Outcome):  # pyright: ignore[reportUnnecessaryIsInstance] - as it should be
                 # a handler that decides by itself knows whether its run was ended
                 outcome = result
+            else:
+                raise TypeError(f"a handler returns text, an outcome or None, not {type(result).__name__}")
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
             outcome = _outcome_of_end(claim, decide(error, claim.spec, claim.failures))
         finally:
@@ -181,6 +180,10 @@ class Runs:
                 await asyncio.sleep(pauses.next())
         claim.steps = {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
         self._unread.discard(claim)
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
 
 
 def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:

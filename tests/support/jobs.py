@@ -1,0 +1,117 @@
+"""Handlers that a test controls, and looks at what a queue has stored."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from lanner.queue import Claim, Job, Queue, Worker
+
+from .client import Client
+from .waiting import wait_until
+
+# long enough that nothing but a wake-up explains that a job was started in time
+RELIES_ON_WAKING: Final = 120.0
+# how long something may take on a slow machine; less than what a worker that is not woken takes
+PATIENCE: Final = 60.0
+
+
+class Desk:
+    """A handler whose jobs run until the test lets them go.
+
+    Attributes:
+        started: The ids of the jobs in the order in which they were started, once for each start.
+        running: Those that run now, once for each run.
+        claims: The last claim of each job.
+        most: How many ran at once, at most.
+    """
+
+    def __init__(self, *, is_open: bool = False) -> None:
+        self.started: list[str] = []
+        self.running: list[str] = []
+        self.claims: dict[str, Claim] = {}
+        self.most = 0
+        self._open = asyncio.Event()
+        self._gates: dict[str, asyncio.Event] = {}
+        if is_open:
+            self._open.set()
+
+    async def __call__(self, claim: Claim) -> str:
+        self.started.append(claim.id)
+        self.running.append(claim.id)
+        self.claims[claim.id] = claim
+        self.most = max(self.most, len(self.running))
+        gate = self._gates.setdefault(claim.id, asyncio.Event())
+        try:
+            if self._open.is_set() or gate.is_set():
+                await asyncio.sleep(0)
+            else:
+                await first_of(self._open.wait(), gate.wait())
+        finally:
+            self.running.remove(claim.id)
+        return claim.data
+
+    def let_go(self, *job_ids: str) -> None:
+        """Let these jobs end, now and in later attempts."""
+        for job_id in job_ids:
+            self._gates.setdefault(job_id, asyncio.Event()).set()
+
+    def open(self) -> None:
+        """Let every job end from now on."""
+        self._open.set()
+
+    async def runs(self, *job_ids: str) -> None:
+        """Wait until exactly these jobs run."""
+        await wait_until(lambda: Counter(self.running) == Counter(job_ids), PATIENCE)
+
+    async def has_started(self, *job_ids: str) -> None:
+        """Wait until all of these jobs have been started."""
+        await wait_until(lambda: set(job_ids) <= set(self.started), PATIENCE)
+
+
+async def first_of(*waits: Awaitable[Any]) -> None:
+    """Wait for the first of several, and end the others."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def worker_of(queue: Queue, handler: Callable[[Claim], Any], **settings: Any) -> Worker:
+    """A worker that is only in time when it is woken, unless the test says otherwise."""
+    chosen: dict[str, Any] = {"safety": RELIES_ON_WAKING, "grace": 0, **settings}
+    return queue.worker(handler, **chosen)
+
+
+async def results_of(jobs: Iterable[Job]) -> list[str]:
+    """The results of jobs."""
+    return list(await asyncio.gather(*(job.wait(PATIENCE) for job in jobs)))
+
+
+class Look:
+    """Looks at a namespace's keys."""
+
+    def __init__(self, client: Client, namespace_id: str) -> None:
+        self._client = client
+        self.base = f"lanner:{{{namespace_id}}}"
+
+    def __call__(self, command: str, key: str, *arguments: str | float) -> Any:
+        """The answer to a command about a key below the base."""
+        return self._client(command, f"{self.base}:{key}", *arguments)
+
+    def field(self, workflow: str, job_id: str, name: str) -> str | None:
+        """A field of a job's record."""
+        answer: str | None = self("HGET", f"{workflow}:j:{job_id}", name)
+        return answer
+
+    def nothing_is_active(self, *workflows: str) -> bool:
+        """Whether no claim is left in any structure."""
+        keys = self._client("KEYS", f"{self.base}:*")
+        held = {f"{self.base}:active", *(f"{self.base}:{workflow}:active" for workflow in workflows)}
+        return not any(key in held or ":ga:" in key for key in keys)
+
+    def expire_lease(self, workflow: str, job_id: str) -> None:
+        """Back-date a claim's deadline, as if its worker had been silent for a lease."""
+        self("ZADD", "active", "XX", 1, f"{workflow}:{job_id}")
