@@ -1,5 +1,6 @@
 --- @include enqueue_now
 --- @include emit_event
+--- @include forget_ended
 --- @include key_of
 --- @include read_spec
 
@@ -9,6 +10,7 @@
 local function addChild(base, parent, barrier, path, policy, workflow, id, text, data, place, rank, now)
   local job = keyOf(base, workflow, 'j', id)
   if redis.call('EXISTS', job) == 1 then return end
+  forgetEnded(base, workflow, id)
   local spec = readSpec(text)
   text = string.format('{"created":%.0f,', now) .. string.sub(text, 2)
   local link = table.concat({ parent[1], parent[2], parent[3], barrier, path, policy }, '\n')

@@ -3,7 +3,9 @@
 --- @include emit_event
 --- @include enqueue_now
 --- @include erase_job
+--- @include forget_ended
 --- @include key_of
+--- @include open_window
 --- @include read_spec
 
 --- Add one job. `at`: empty for now, `+ms` from now, an instant, or
@@ -15,7 +17,7 @@
 local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup, now)
   local job = keyOf(base, workflow, 'j', id)
   if dedup ~= '' then
-    local instead = dedupJob(base, workflow, id, data, dedup, now)
+    local instead = dedupJob(base, workflow, data, dedup, now)
     if instead then return instead end
     local delay = string.match(dedup, '^debounce (%d+)')
     if delay then at = '+' .. delay end
@@ -30,7 +32,10 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
     end
     redis.call('ZREM', keyOf(base, workflow, state), id)
     eraseJob(base, workflow, id, existing[3])
+  else
+    forgetEnded(base, workflow, id)
   end
+  if dedup ~= '' then openWindow(base, workflow, id, dedup) end
   text = string.format('{"created":%.0f,', now) .. string.sub(text, 2)
   local role, process = string.match(waiter, '^(%a+) (.*)$')
   if role then redis.call('HSET', job, role, process) end
