@@ -17,6 +17,7 @@ from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
 from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
+from . import serializer
 from .context import Context, SyncContext
 from .job import Job
 from .options import (
@@ -355,9 +356,15 @@ class Workflow(Generic[InputT, OutputT]):
         return self.queue.prepare(self._text_of(input), where, rest)
 
     def group_of(self, input: InputT, given: str | None) -> str | Awaitable[str | None] | None:
-        """The group of a job: the one that was given, else what the workflow's ``get_group_id`` says of its input."""
+        """The group of a job: the one that was given, else what the workflow's ``get_group_id`` says of its input.
+
+        Raises:
+            SerializationError: The input does not fit the workflow's schema.
+        """
         if given is not None or self._group_of is None:
             return given
+        if self._input_type is not Any:
+            input = self._fitting(lambda: serializer.convert(input, self._input_type))
         return self._group_of(input)
 
     async def new_child(self, path: str, child_id: str, input: InputT, options: Mapping[str, Any]) -> NewChild:
@@ -377,11 +384,13 @@ class Workflow(Generic[InputT, OutputT]):
         Raises:
             SerializationError: It does not fit the workflow's schema.
         """
+        return self._fitting(lambda: self.serializer.loads(text, self._input_type, convert=True))
+
+    def _fitting(self, read: Callable[[], InputT]) -> InputT:
         try:
-            value: InputT = self.serializer.loads(text, self._input_type, convert=True)
+            return read()
         except SerializationError as error:
             raise SerializationError(f"workflow {self.id!r}: the input does not fit its schema: {error}") from error
-        return value
 
     def read_output(self, text: str) -> OutputT:
         """A job's output from its result.
