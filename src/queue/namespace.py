@@ -1,6 +1,7 @@
 import asyncio
+import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
 import redis.asyncio
@@ -58,7 +59,7 @@ class Namespace:
     ) -> None:
         self.id: Final = check_id(id, "namespace id")
         self.concurrency: Final = check_cap(concurrency, "concurrency")
-        self.base: Final = keys.base(check_id(prefix, "prefix"), id)
+        self.base = keys.base(check_id(prefix, "prefix"), id)
         self.defaults: Final[JobOptions] = {} if defaults is None else defaults
         self.timeout: Final = duration_ms(producer_timeout, "producer_timeout", minimum=1) / 1000
         self.limiters: Final[Mapping[str, RateLimit]] = {} if limiters is None else limiters
@@ -66,7 +67,7 @@ class Namespace:
             "concurrency": pack_cap(self.concurrency),
             "limiters": pack_limiters(self.limiters) if self.limiters else "unset",
         }
-        self.connector: Final = Connector(redis)
+        self.connector = Connector(redis)
         self._runtimes: dict[asyncio.AbstractEventLoop, Runtime] = {}
         self._pid = os.getpid()
         self._closed = False
@@ -124,6 +125,18 @@ class Namespace:
             runtime = self._runtimes[loop] = Runtime(self.connector, self.base, self.timeout)
         await runtime.open()
         return runtime
+
+    @contextlib.contextmanager
+    def elsewhere(self, redis: str, *, prefix: str) -> Generator[None]:
+        """For the block, be on another Redis and begin every key otherwise; for tests of namespaces made at import."""
+        kept = (self.base, self.connector, self._runtimes, self._workers, self._closed)
+        self.base, self.connector = keys.base(check_id(prefix, "prefix"), self.id), Connector(redis)
+        self._runtimes, self._workers, self._closed = {}, set(), False
+        try:
+            yield
+        finally:
+            self.connector.close()
+            self.base, self.connector, self._runtimes, self._workers, self._closed = kept
 
     async def persist(self, call: Callable[[Runtime], Awaitable[T]], what: str) -> T:
         """Make a repeatable call, Redis being away for no longer than the namespace's timeout."""

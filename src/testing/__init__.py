@@ -7,7 +7,17 @@ real server, name ``lanner.testing.pytest_plugin`` in ``pytest_plugins``.
 from .crash import CrashPoint, crash_points
 from .entry import Attempt
 from .job import SimulatedJob
+from .server import RealServer
 from .simulate import simulate
 from .simulation import SimulatedOptions, Simulation
 
-__all__ = ["Attempt", "CrashPoint", "SimulatedJob", "SimulatedOptions", "Simulation", "crash_points", "simulate"]
+__all__ = [
+    "Attempt",
+    "CrashPoint",
+    "RealServer",
+    "SimulatedJob",
+    "SimulatedOptions",
+    "Simulation",
+    "crash_points",
+    "simulate",
+]

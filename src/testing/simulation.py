@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -188,11 +188,15 @@ class Simulation:
 
     def _workflow_of(self, function: Any) -> Workflow[Any, Any]:
         """The workflow that a function stands for, or a workflow itself."""
-        if isinstance(function, Workflow):
-            return cast("Workflow[Any, Any]", function)
+        if _is_workflow(function):
+            return function
         if function not in self._own:
             name = UNFIT.sub("", getattr(function, "__name__", "")) or "workflow"
             taken = {workflow.id for workflow in self._namespace.workflows}
             id = name if name not in taken else f"{name}-{len(taken)}"
             self._own[function] = self._namespace.create_workflow(id, run=function)
         return self._own[function]
+
+
+def _is_workflow(value: object) -> TypeGuard[Workflow[Any, Any]]:
+    return isinstance(value, Workflow)

@@ -40,7 +40,7 @@ class RealTime:
         self, record: MemoryRecord, barrier: str, children: Sequence[NewChild], policy: Policy, most: int
     ) -> None:
         """Refuse: there is no place for children here."""
-        raise AssertionError("run it in a Simulation")
+        raise AssertionError("run it in a Simulation", record, barrier, children, policy, most)
 
 
 class Record(MemoryRecord):
