@@ -45,9 +45,9 @@ class Recorder:
         )
 
     async def start_children(
-        self, claim: Claim, barrier: str, *, policy: Policy, most: int, rank: int, children: Sequence[NewChild]
+        self, claim: Claim, barrier: str, *, policy: Policy, most: int, children: Sequence[NewChild]
     ) -> bool:
-        """Start children of a claim's job, 100 a call; ``rank`` is that of the first. False: the claim is lost."""
+        """Start children of a claim's job, 100 a call. False: the claim is lost."""
         for start in range(0, len(children), CHILDREN_AT_ONCE):
             started = await _persist(
                 partial(
@@ -59,7 +59,6 @@ class Recorder:
                     barrier=barrier,
                     policy=policy,
                     most=most,
-                    rank=rank + start,
                     children=children[start : start + CHILDREN_AT_ONCE],
                 )
             )

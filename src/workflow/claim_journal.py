@@ -47,9 +47,7 @@ class ClaimJournal:
 
     async def start_children(self, barrier: str, children: Sequence[NewChild], *, policy: Policy, most: int) -> bool:
         """Start children that a barrier waits for. False: the claim is lost."""
-        return await self._recorder.start_children(
-            self._claim, barrier, policy=policy, most=most, rank=0, children=children
-        )
+        return await self._recorder.start_children(self._claim, barrier, policy=policy, most=most, children=children)
 
     async def reload(self) -> Mapping[str, str]:
         """The checkpoints as they stand now."""

@@ -20,7 +20,8 @@ for i = 3, #ARGV, 7 do
   if above then
     local path = '//' .. above[4]
     above[4] = above[4] + 1
-    addChild(base, above, '', path, ARGV[i + 5], node[1], node[2], ARGV[i + 2], ARGV[i + 3], leaf and 'now' or 'parked', 0, now)
+    addChild(base, above, '', path, 0, ARGV[i + 5], node[1], node[2], ARGV[i + 2], ARGV[i + 3],
+      leaf and 'now' or 'parked', now)
   else
     answer = addJob(base, node[1], node[2], ARGV[i + 2], ARGV[i + 3], leaf and '' or 'parked', 'live', '', '', now)
     if answer ~= '' then break end

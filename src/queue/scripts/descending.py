@@ -29,11 +29,10 @@ async def start_children(
     barrier: str,
     policy: Policy,
     most: int,
-    rank: int,
     children: Sequence[NewChild],
 ) -> bool:
     """Start children, at most so many of the barrier at once (0: all). False: the claim is lost."""
-    arguments: list[Argument] = [barrier, policy, most, rank]
+    arguments: list[Argument] = [barrier, policy, most]
     for child in children:
         arguments += (child.path, child.workflow, child.id, child.spec, child.data)
     return bool(await call("start_children", workflow, id, token, *arguments))
@@ -69,18 +68,19 @@ async def add_flow(call: Caller, *, producer: str, number: int, nodes: Sequence[
 
 @dataclass(frozen=True, slots=True)
 class ChildEntry:
-    """A child of a job; its state is empty when its record is gone."""
+    """A child of a job; its state is empty when its record is gone and nothing says how it ended."""
 
     path: str
     workflow: str
     id: str
     state: str
+    has_children: bool
 
 
 async def list_children(call: Caller, *, workflow: str, id: str, skip: int, limit: int) -> list[ChildEntry]:
     """A page of a job's children."""
-    found: list[list[bytes]] = await call("list_children", workflow, id, skip, limit)
-    return [ChildEntry(*(part.decode() for part in child)) for child in found]
+    found: list[tuple[bytes, bytes, bytes, bytes, int]] = await call("list_children", workflow, id, skip, limit)
+    return [ChildEntry(*(part.decode() for part in texts), bool(kids)) for *texts, kids in found]
 
 
 async def set_policy(call: Caller, *, workflow: str, id: str, policy: Policy) -> int:

@@ -27,7 +27,10 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now)
   if record[1] ~= token then return '0' end
   local spec, place = readSpec(record[2]), tonumber(record[4])
   local told = { record[6], record[7], record[8], record[9] }
-  if record[3] then kind, text = 'cancelled', record[3] end
+  if record[3] then
+    if kind ~= 'failed' and kind ~= 'cancelled' then number = '' end
+    kind, text = 'cancelled', record[3]
+  end
   local holds = spec.strict and spec.group ~= '' and (kind == 'retry' or kind == 'suspended' or kind == 'limited')
   releaseActive(base, workflow, id, spec, holds)
   if kind == 'failed' or kind == 'cancelled' then

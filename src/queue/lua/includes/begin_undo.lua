@@ -1,9 +1,11 @@
 --- @include add_waiting
 --- @include arm_wake
+--- @include cascade_end
 --- @include key_of
 
---- A job that has registered compensations (`known` of them, or as its checkpoint says) is about to end as failed or cancelled: it runs
---- once more to undo, and ends after that. `how`: failed | cancelled; `text`: failure or reason.
+--- A job that has registered compensations (`known` of them, or as its checkpoint says) is about to end as failed or
+--- cancelled: it runs once more to undo, and ends after that. What it started is cancelled with it before it undoes.
+--- `how`: failed | cancelled; `text`: failure or reason.
 --- Returns whether it does; false where there is nothing to undo, or that has been done.
 local function beginUndo(base, workflow, id, spec, place, how, text, known)
   local job, steps = keyOf(base, workflow, 'j', id), keyOf(base, workflow, 'steps', id)
@@ -15,8 +17,9 @@ local function beginUndo(base, workflow, id, spec, place, how, text, known)
   end
   local failures = redis.call('HGET', job, 'failures') or '0'
   redis.call('HSET', steps, '//undo', how .. ':' .. failures .. ':' .. text)
-  redis.call('HDEL', job, 'cancel', 'awaits', 'stalls')
+  redis.call('HDEL', job, 'cancel', 'awaits', 'stalls', 'holds')
   redis.call('HSET', job, 'token', '')
+  if how == 'cancelled' then cascadeEnd(base, workflow, id, 'barrier', 'cancel') end
   addWaiting(base, workflow, id, spec, place)
   armWake(base, workflow)
   return true

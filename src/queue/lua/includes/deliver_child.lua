@@ -1,49 +1,51 @@
---- @include add_waiting
---- @include arm_wake
+--- @include enqueue_parked
+--- @include held_member
 --- @include key_of
 --- @include outstanding_children
+--- @include read_parent
 --- @include read_spec
 --- @include release_held
 --- @include tell_worker
 --- @include unplace_job
 --- @include wake_from_sleep
-local CHILD_MARKS = { completed = ':', failed = '!', cancelled = '~', removed = '~' }
+--- @include write_end
+local BROKEN_TYPES = { failed = 'ChildFailedError', cancelled = 'ChildCancelledError', removed = 'ChildCancelledError' }
+local BROKEN_VERBS = { failed = 'has failed', cancelled = 'was cancelled', removed = 'was removed' }
 
 --- Write a child's end among its parent's checkpoints, and have the parent go on if this was the last it waited for, or
---- if it is not to wait any longer. `parent`: workflow, id, nonce, barrier, path and policy (fail | continue), a line
---- each; an empty barrier is that of a flow, whose parent has not begun.
+--- if it is not to wait any longer. `link`: the child's link to its parent; with an empty barrier it is that of a flow,
+--- whose parent has not begun.
 --- A child counts once, in the life of the parent that it was made for; nothing is resurrected.
 --- Returns the parent (workflow, id, spec, failure, told) where it has to fail now, or nil.
-local function deliverChild(base, workflow, id, parent, state, text, now)
-  local above, aboveId, run, barrier, path, policy =
-    string.match(parent, '^([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$')
+local function deliverChild(base, workflow, id, link, state, text, now)
+  local parent = readParent(link)
+  local above, aboveId, barrier = parent.workflow, parent.id, parent.barrier
   local job = keyOf(base, above, 'j', aboveId)
   local record =
     redis.call('HMGET', job, 'state', 'spec', 'token', 'awaits', 'waiters', 'watchers', 'parent', 'kids', 'holds')
   if not record[1] then return nil end
-  local spec, standing = readSpec(record[2]), record[1]
-  if spec.run ~= run or standing == 'completed' or standing == 'cancelled' then return nil end
-  local member = barrier .. '\n' .. workflow .. ':' .. id
-  if redis.call('ZREM', keyOf(base, above, 'barrier', aboveId), member) == 0 then return nil end
-  redis.call('HSET', keyOf(base, above, 'steps', aboveId), path, 'child' .. CHILD_MARKS[state] .. text)
-  releaseHeld(base, above, aboveId, barrier)
+  local spec, standing, member = readSpec(record[2]), record[1], workflow .. ':' .. id
+  if spec.run ~= parent.run or standing == 'completed' or standing == 'cancelled' then return nil end
+  if redis.call('ZREM', keyOf(base, above, 'barrier', aboveId), barrier .. '\n' .. member) == 0 then return nil end
+  writeEnd(base, above, aboveId, barrier, parent.path, workflow, id, state, text)
+  if parent.most > 0 then
+    redis.call('ZREM', keyOf(base, above, 'held', aboveId), heldMember(barrier, parent.path, member))
+    releaseHeld(base, above, aboveId, barrier, parent.most)
+  end
   if standing == 'failed' then return nil end
-  local broken = state ~= 'completed' and policy == 'fail'
+  local broken = state ~= 'completed' and parent.policy == 'fail'
   if not broken and outstandingChildren(base, above, aboveId, barrier) > 0 then return nil end
   if barrier == '' then
     if broken then
       unplaceJob(base, above, aboveId, spec, standing, record[9])
-      local failure = cjson.encode({
-        type = 'ChildFailedError', message = string.format('child %s of workflow %s has %s', id, workflow, state),
-      })
+      local message = string.format('child %s of workflow %s %s', id, workflow, BROKEN_VERBS[state])
       return {
-        workflow = above, id = aboveId, spec = spec, failure = failure,
+        workflow = above, id = aboveId, spec = spec,
+        failure = cjson.encode({ type = BROKEN_TYPES[state], message = message }),
         told = { record[5], record[6], record[7], record[8] },
       }
     end
-    redis.call('ZREM', keyOf(base, above, 'parked'), aboveId)
-    addWaiting(base, above, aboveId, spec)
-    armWake(base, above)
+    enqueueParked(base, above, aboveId)
   elseif standing == 'active' then
     -- seen at the latest when the run decides to sleep
     redis.call('HSET', job, 'news', '1')

@@ -1,8 +1,9 @@
 --- @include drop_job
 --- @include end_job
 --- @include key_of
+--- @include release_child
 
---- End some of the jobs whose parents were cancelled or removed. Returns how many.
+--- Have some of the jobs whose parents have ended follow them. Returns how many.
 local function endDescendants(base, limit, now)
   local cascades, ended = keyOf(base, nil, 'cascades'), 0
   while ended < limit do
@@ -14,6 +15,8 @@ local function endDescendants(base, limit, now)
       local workflow, id = string.match(members[i], '([^:\n]*):([^\n]*)$')
       if how == 'remove' then
         dropJob(base, workflow, id)
+      elseif how == 'release' then
+        releaseChild(base, workflow, id, now)
       else
         endJob(base, workflow, id, '', 'its parent has ended', now)
       end

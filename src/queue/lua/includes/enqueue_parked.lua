@@ -1,14 +1,18 @@
 --- @include add_waiting
 --- @include arm_wake
 --- @include key_of
+--- @include read_clock
 --- @include read_spec
 
---- A parked job becomes runnable for the first time. Returns whether there was one.
+--- A parked job becomes runnable for the first time, and may expire from now on.
 local function enqueueParked(base, workflow, id)
-  local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec')
-  if record[1] ~= 'parked' then return false end
+  local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'failures')
+  if record[1] ~= 'parked' then return end
+  local spec = readSpec(record[2])
   redis.call('ZREM', keyOf(base, workflow, 'parked'), id)
-  addWaiting(base, workflow, id, readSpec(record[2]))
+  if spec.expires > 0 and not record[3] then
+    redis.call('ZADD', keyOf(base, workflow, 'expiring'), readClock() + spec.expires, id)
+  end
+  addWaiting(base, workflow, id, spec)
   armWake(base, workflow)
-  return true
 end

@@ -1,15 +1,15 @@
 --- @include enqueue_parked
 --- @include key_of
+--- @include running_children
 
---- A child of a barrier with bounded concurrency has ended: the next one that is held back may run.
-local function releaseHeld(base, workflow, id, barrier)
+--- Let children of a barrier run that are held back, as far as it has room: `most` may run at once.
+local function releaseHeld(base, workflow, id, barrier, most)
   local held = keyOf(base, workflow, 'held', id)
   local from, to = '[' .. barrier .. '\n', '(' .. barrier .. '\n\255'
-  while true do
+  while runningChildren(base, workflow, id, barrier) < most do
     local next = redis.call('ZRANGEBYLEX', held, from, to, 'LIMIT', 0, 1)[1]
     if not next then return end
     redis.call('ZREM', held, next)
-    local child, childId = string.match(next, '([^:\n]*):([^\n]*)$')
-    if enqueueParked(base, child, childId) then return end
+    enqueueParked(base, string.match(next, '([^:\n]*):([^\n]*)$'))
   end
 end

@@ -1,8 +1,10 @@
 --- @include erase_job
 --- @include key_of
+--- @include parent_keeps
 local TRIMMED_AT_ONCE = 100
 
---- Drop the oldest failed jobs beyond `count` (-1: no bound) and those older than `age` ms (0: no bound).
+--- Drop the oldest failed jobs beyond `count` (-1: no bound) and those older than `age` ms (0: no bound). A child whose
+--- parent may be retried is only taken off the list, unless no failed job is to be kept at all.
 local function trimFailed(base, workflow, count, age, now)
   local failed = keyOf(base, workflow, 'failed')
   local surplus = count >= 0 and redis.call('ZCARD', failed) - count or 0
@@ -14,6 +16,7 @@ local function trimFailed(base, workflow, count, age, now)
   end
   for _, id in ipairs(dropped) do
     redis.call('ZREM', failed, id)
-    eraseJob(base, workflow, id, redis.call('HGET', keyOf(base, workflow, 'j', id), 'kids'))
+    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'parent', 'kids')
+    if count == 0 or not parentKeeps(base, record[1], workflow, id) then eraseJob(base, workflow, id, record[2]) end
   end
 end
