@@ -8,6 +8,7 @@ from typing import Final, cast
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
 
+from ..errors import ClosedError
 from .calling import Pauses
 
 logger: Final = logging.getLogger(__name__)
@@ -29,16 +30,25 @@ class Subscription:
         self._heard = heard
         self._reopened = reopened
         self._open = asyncio.Event()
+        self._closed = False
         self._task: asyncio.Task[None] | None = None
 
     async def ready(self) -> None:
-        """Wait until the channel is open."""
-        if self._task is None:
+        """Wait until the channel is open.
+
+        Raises:
+            ClosedError: It was closed meanwhile.
+        """
+        if self._task is None and not self._closed:
             self._task = asyncio.create_task(self._listen(), name="lanner subscription")
         await self._open.wait()
+        if self._closed:
+            raise ClosedError("the namespace has been closed")
 
     async def aclose(self) -> None:
-        """Stop listening."""
+        """Stop listening; who waits for the channel waits no longer."""
+        self._closed = True
+        self._open.set()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Self
 
 from ..errors import ClosedError
@@ -61,7 +62,7 @@ class Waiters:
         self._waiting: dict[tuple[str, str], list[_Waiter]] = {}
         self._watching: dict[tuple[str, str], list[Watch]] = {}
         self._subscription = Subscription(
-            connector.connection, keys.waiting_channel(call.base, process), self._heard, self._look_again
+            connector.connection, keys.waiting_channel(call.base, process), self._heard, self._look_at_all
         )
         self._background: set[asyncio.Task[None]] = set()
         self.closed = False
@@ -107,6 +108,8 @@ class Waiters:
             try:
                 look = await watch_job(self._call, workflow=workflow, id=job_id, run=run, process=self._process)
             except (NotSentError, UnansweredError):
+                if self.closed:
+                    raise ClosedError("the namespace has been closed") from None
                 await asyncio.sleep(pauses.next())
                 continue
             return End(look.state, look.run, look.text if look.state in ENDED else look.progress)
@@ -140,12 +143,21 @@ class Waiters:
             self._unregister(key, "waiters")
 
     def _unregister(self, key: tuple[str, str], role: Role) -> None:
-        self._in_background(unwait_job(self._call, workflow=key[0], id=key[1], role=role, process=self._process))
+        async def unregister() -> None:
+            # whoever has come since stays registered; whoever comes meanwhile may be taken off with this
+            if key in (self._waiting if role == "waiters" else self._watching):
+                return
+            try:
+                await unwait_job(self._call, workflow=key[0], id=key[1], role=role, process=self._process)
+            finally:
+                self._look_again(key)
 
-    def _in_background(self, what: Coroutine[object, object, None]) -> None:
+        self._in_background(unregister)
+
+    def _in_background(self, what: Callable[[], Awaitable[None]]) -> None:
         async def quietly() -> None:
             try:
-                await what
+                await what()
             except (NotSentError, UnansweredError) as error:
                 logger.debug("not done, and not needed: %s", error)
 
@@ -176,18 +188,20 @@ class Waiters:
             if waiter.future.done() or waiter.run not in ("", run):
                 continue
             if state == "ended":  # too long to be pushed
-                self._in_background(self._look(workflow, job_id, waiter))
+                self._in_background(partial(self._look, workflow, job_id, waiter))
             else:
                 waiter.future.set_result(End(state, run, text))
 
-    def _look_again(self) -> None:
+    def _look_at_all(self) -> None:
         """After a gap in the subscription: an end may have been published into it."""
-        for (workflow, job_id), waiters in self._waiting.items():
-            for waiter in waiters:
-                self._in_background(self._look(workflow, job_id, waiter))
-        for watches in self._watching.values():
-            for watch in watches:
-                self._in_background(watch.look())
+        for key in {*self._waiting, *self._watching}:
+            self._look_again(key)
+
+    def _look_again(self, key: tuple[str, str]) -> None:
+        for waiter in self._waiting.get(key, ()):
+            self._in_background(partial(self._look, *key, waiter))
+        for watch in self._watching.get(key, ()):
+            self._in_background(watch.look)
 
 
 class Expectation:
