@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
+from .outcome import Outcome
 from .spec import Spec
 
 
@@ -29,6 +30,7 @@ class Claim:
         steps: Checkpoints by step path; empty on a first attempt, which reads none.
         ended: Why the worker ended the run; None while it did not.
         detail: What came with the reason: that of a cancellation.
+        settled: Called once its outcome is committed, with that; not when the claim was lost.
         threads: Tells how many threads of the run are going: a job is never handed back while there are any.
     """
 
@@ -43,6 +45,7 @@ class Claim:
         "ending",
         "failures",
         "id",
+        "settled",
         "spec",
         "steps",
         "threads",
@@ -74,6 +77,7 @@ class Claim:
         self.detail = ""
         self.threads: Callable[[], int] = lambda: 0
         self.ending: Callable[[Claim], None] | None = None
+        self.settled: Callable[[Outcome], None] | None = None
         self._redis_ms = redis_ms
         self._claimed_at = claimed_at
         self._on_end: Callable[[EndReason], None] | None = None

@@ -42,8 +42,9 @@ async def perform(duty: Duty, outage: Outage) -> None:
             outage.gone(error)
             await asyncio.sleep(pauses.next())
             continue
-        except Exception:  # whatever is wrong with a duty must not end the worker
+        except Exception as error:  # whatever is wrong with a duty must not end the worker
             logger.exception("%s failed, and will be tried again", type(duty).__name__)
+            outage.report(error)
             await asyncio.sleep(pauses.next())
             continue
         outage.back()

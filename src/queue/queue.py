@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MOST_AT_ONCE: Final = 200
 MOST_EVENTS: Final = 10_000_000
 DEDUPLICATED: Final = ("throttled", "debounced")
+NOT_THERE: Final = ("missing", "replaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +208,9 @@ class Queue(Listing):
                 process = await runtime.waiters.ready()
                 standing = await runtime.submit(replace(new, waiter=f"waiters {process}"))
                 job = self.added(new, run, standing, if_exists)
-                if standing is None:
-                    return job.result_of(await waiter.future)
+                # a look after a gap in the subscription may have come before the job did
+                if standing is None and (end := await waiter.future).state not in NOT_THERE:
+                    return job.result_of(end)
             return job.result_of(await runtime.waiters.wait(self.id, job.id, job.run, lambda: None))
 
     async def add_and_watch(
@@ -222,9 +224,12 @@ class Queue(Listing):
             standing = await runtime.submit(replace(new, waiter=f"watchers {process}"))
             job = self.added(new, run, standing, if_exists)
             if standing is None:
-                async for happening in job.happenings_of(watch):
+                async for happening in watch.happenings():
+                    if happening.kind in NOT_THERE:
+                        break  # a look after a gap in the subscription has come before the job did
                     yield job, happening
-                return
+                else:
+                    return
         async for happening in job.watch():
             yield job, happening
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -86,8 +86,12 @@ class FireSchedules(Duty):
 
     jitter = 0.0
 
-    def __init__(self, call: Caller, workflows: Sequence[str], safety: float) -> None:
+    def __init__(
+        self, call: Caller, workflows: Sequence[str], safety: float, report: Callable[[BaseException], None]
+    ) -> None:
+        """Fire those of some workflows; ``report`` is called with what is wrong with one that cannot be fired."""
         super().__init__()
+        self._report = report
         self._call = call
         self._workflows = list(workflows)
         self._safety = safety
@@ -109,6 +113,7 @@ class FireSchedules(Duty):
                     logger.error(  # noqa: TRY400 - the text says what is wrong with the schedule
                         "schedule %r of workflow %r cannot be fired here: %s", schedule.id, schedule.workflow, error
                     )
+                    self._report(error)
         self._unfit = unfit
         if len(due) > len(unfit):
             return 0.0

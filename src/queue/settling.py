@@ -130,7 +130,10 @@ class Settler:
             return
         for (claim, outcome), applied in zip(outcomes, settlement.applied, strict=True):
             self._runs.answered(claim)
-            if not applied:
+            if applied:
+                if claim.settled is not None:
+                    claim.settled(outcome)
+            else:
                 logger.warning(
                     "job %r of workflow %r was taken over before its end (%s) could be committed",
                     claim.id,
@@ -188,6 +191,7 @@ class Settler:
     async def _settle_apart(self, outcomes: Sequence[tuple[Claim, Outcome]], error: ScriptError) -> None:
         """The server refused a call: commit its outcomes one by one; a job whose own is refused fails for that."""
         logger.error("a call was refused, its %d outcomes are sent one by one: %s", len(outcomes), error)
+        self._outage.report(error)
         for claim, outcome in outcomes:
             if len(outcomes) > 1:
                 await self._settle_once([(claim, outcome)])

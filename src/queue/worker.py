@@ -54,6 +54,8 @@ class Worker:
         warn_blocked: How long before a warning says so. None: never.
         on_blocked: Called then, in another thread, with the seconds and the claims.
         safety: How long an idle worker relies on being woken.
+        on_error: Called in the loop with what goes wrong with the worker itself: Redis is gone (once an outage), a
+            background duty failed, a call was refused, a schedule cannot be fired, the worker breaks down.
 
     Example:
         >>> async def handle(claim: Claim) -> str:
@@ -77,6 +79,7 @@ class Worker:
         warn_blocked: Duration | None = 5.0,
         on_blocked: Callable[[float, list[Claim]], None] | None = None,
         safety: Duration = 5.0,
+        on_error: Callable[[BaseException], None] | None = None,
     ) -> None:
         self.id: Final = secrets.token_urlsafe(9)
         self.concurrency: Final = check_int(concurrency, "concurrency", 1, MOST_SLOTS)
@@ -90,6 +93,7 @@ class Worker:
         self._warn_blocked = None if warn_blocked is None else duration_ms(warn_blocked, "warn_blocked") / 1000
         self._on_blocked = on_blocked
         self._safety = duration_ms(safety, "safety", minimum=10) / 1000
+        self._on_error = on_error
         self._started = False
         self._stopping: asyncio.Event | None = None
         self._hurry = asyncio.Event()
@@ -115,7 +119,7 @@ class Worker:
         if self._stopping.is_set():
             return
         name = f"worker {self.id}"
-        outage = Outage(name)
+        outage = Outage(name, self._report)
         self._blocking = namespace.connector.link(timeout=self._safety + SLACK)
         self.recorder = Recorder(call)
         self._leases = LeaseKeeper(
@@ -154,7 +158,7 @@ class Worker:
         self._leases.start()
         self._call = call
         self._presence = Presence(call, self.id, self.concurrency, list(self._handlers), self.runs.names)
-        fires = FireSchedules(call, list(self._handlers), self._safety)
+        fires = FireSchedules(call, list(self._handlers), self._safety, self._report)
         self._listener.schedules = fires.poked.set
         duties: list[Duty] = [Sweep(call, int(self._lease * 1000)), fires, self._presence]
         self._tasks = [
@@ -172,9 +176,17 @@ class Worker:
         if task.cancelled() or self._failure is not None or (error := task.exception()) is None:
             return
         self._failure = error
+        self._report(error)
         logger.critical("worker %s has broken down and stops: its jobs are handed back", self.id, exc_info=error)
         self._hurry.set()
         self._breakdown = asyncio.create_task(self.stop(), name="lanner breakdown")
+
+    def _report(self, error: BaseException) -> None:
+        if self._on_error is not None:
+            try:
+                self._on_error(error)
+            except Exception:
+                logger.exception("on_error raised; the worker goes on")
 
     async def _declare(self) -> None:
         """Say in Redis what caps the code declares."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import SerializationError
+from ..errors import JobFailedError, SerializationError
 from ..queue.claim import Claim, EndReason
 from ..queue.deciding import decide
-from ..queue.outcome import Failed, Failure, Outcome
+from ..queue.job import Job as QueueJob
+from ..queue.outcome import Failed, Failure, Outcome, Retry
 from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
+from .job import Job
 from .run import Run
 from .threads import Threads
 
 if TYPE_CHECKING:
     from ..queue.recording import Recorder
+    from .callbacks import Callbacks
     from .workflow import Workflow
 
 # a run gives up on its clean-up before the worker does, so that its outcome is its own
@@ -24,28 +28,36 @@ END_TIMEOUT: Final = CLEAN_UP - 1.5
 class Attempts:
     """Runs the claims of one workflow for one worker."""
 
-    def __init__(self, workflow: Workflow[Any, Any], threads: Threads) -> None:
+    def __init__(self, workflow: Workflow[Any, Any], threads: Threads, callbacks: Callbacks) -> None:
         self._workflow = workflow
         self._threads = threads
+        self._callbacks = callbacks
         self.recorder: Recorder | None = None
 
     async def __call__(self, claim: Claim) -> Outcome:
         """Run a claim, to its outcome."""
-        workflow = self._workflow
-        try:
-            outcome = await self._run(claim)
-        except Exception as error:  # noqa: BLE001 - what fails around a run fails its job, in texts that are coded too
-            outcome = decide(error, claim.spec, claim.failures, non_retryable=workflow.non_retryable)
-        return workflow.notes.write_outcome(outcome)
-
-    async def _run(self, claim: Claim) -> Outcome:
-        workflow = self._workflow
-        assert self.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
+        workflow, run = self._workflow, None
+        outcome: Outcome
+        error: BaseException | None
         try:
             value = workflow.read_input(claim.data)
-        except SerializationError as error:
+        except SerializationError as misfit:
             # no attempt will read it better: a person has to mend the data or the code, and retry it
-            return Failed(Failure.of(error))
+            outcome, error = Failed(Failure.of(misfit)), misfit
+        else:
+            try:
+                run = self._run(claim, value)
+                outcome = await _outcome_of(claim, run)
+                error = run.error
+            except Exception as broken:  # noqa: BLE001 - what fails around a run fails its job
+                outcome, error = decide(broken, claim.spec, claim.failures), broken
+        if self._callbacks.wants_failures:
+            claim.settled = partial(self._settled, claim, run, error)
+        return workflow.notes.write_outcome(outcome)
+
+    def _run(self, claim: Claim, value: Any) -> Run:
+        workflow = self._workflow
+        assert self.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
         run = Run(
             workflow.function,
             value,
@@ -61,15 +73,37 @@ class Attempts:
             non_retryable=workflow.non_retryable,
             end_timeout=END_TIMEOUT,
         )
-        outcome = run.start()
         claim.threads = lambda: run.threads_running
         claim.on_event(run.event_arrived)
+        return run
 
-        def end(reason: EndReason) -> None:
-            run.end(reason, workflow.notes.read(claim.detail))
+    def _settled(self, claim: Claim, run: Run | None, error: BaseException | None, outcome: Outcome) -> None:
+        """An outcome has been committed: tell of an attempt that has failed."""
+        if not isinstance(outcome, (Failed, Retry)):
+            return
+        if isinstance(outcome, Failed) and run is not None and run.undoing:
+            return  # everything is undone after a failure that was told of then
+        workflow = self._workflow
+        if error is None:
+            failure = outcome.failure.with_texts(workflow.notes.read)
+            error = JobFailedError(
+                workflow=claim.workflow,
+                job_id=claim.id,
+                type=failure.type,
+                message=failure.message,
+                traceback=failure.traceback,
+            )
+        self._callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
 
-        claim.on_end(end)
-        result = await outcome
-        if run.ended is EndReason.LOST:
-            claim.end(EndReason.LOST)
-        return result
+
+async def _outcome_of(claim: Claim, run: Run) -> Outcome:
+    outcome = run.start()
+
+    def end(reason: EndReason) -> None:
+        run.end(reason, run.notes.read(claim.detail))
+
+    claim.on_end(end)
+    result = await outcome
+    if run.ended is EndReason.LOST:
+        claim.end(EndReason.LOST)
+    return result

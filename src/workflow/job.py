@@ -40,6 +40,11 @@ class Job(Generic[OutputT_co]):
     def __repr__(self) -> str:
         return repr(self._job)
 
+    @property
+    def workflow(self) -> str:
+        """The id of its workflow."""
+        return self._workflow.id
+
     async def wait(self, timeout: Duration | None = None) -> OutputT_co:  # noqa: ASYNC109 - it has an error of its own
         """Wait for the job's end and give its output.
 

@@ -39,6 +39,7 @@ class Run:
     Attributes:
         ended: Why the worker, or a refused write, ended the run; None while neither did. After ``LOST`` the outcome
             is of no use: the job is somebody else's.
+        error: What the attempt has failed with; None when it has not, or with what was undone after it.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Run:
             quiet: For how long, in seconds, waits must have been all that is left before the run ends for them.
         """
         self.ended: EndReason | None = None
+        self.error: BaseException | None = None
         self._function = function
         self._workflow = workflow
         self._job_id = job_id
@@ -113,6 +115,16 @@ class Run:
         self._over = False
         self._timer: asyncio.TimerHandle | None = None
         self._undoing: asyncio.Task[None] | None = None
+
+    @property
+    def notes(self) -> Notes:
+        """How texts are written that people read."""
+        return self._values.notes
+
+    @property
+    def undoing(self) -> bool:
+        """Whether it undoes what earlier attempts have done: the job's end was decided before."""
+        return self._engine.ending is not None
 
     @property
     def threads_running(self) -> int:
@@ -292,6 +304,7 @@ class Run:
         return text + (f"; steps that were not over: {steps}" if steps else "")
 
     def _decide(self, error: BaseException) -> Retry | Failed | Limited:
+        self.error = error
         return decide(error, self._spec, self._failures, non_retryable=self._non_retryable, rng=self._rng)
 
     def _end(self, outcome: Outcome, why: str) -> None:

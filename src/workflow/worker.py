@@ -11,6 +11,7 @@ from ..errors import InvalidArgumentError
 from ..queue.options import Duration
 from ..queue.worker import Worker as QueueWorker
 from .attempts import Attempts
+from .callbacks import Callbacks, OnError, OnFailed
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class WorkerSettings(TypedDict, total=False):
         warn_blocked: How long before a warning says so; None: never. Default 5 s.
         on_blocked: Called then, in another thread, with the seconds and the claims.
         safety: How long an idle worker relies on being woken. Default 5 s.
+        on_failed: Called with the job and the error after each attempt that has failed here, for good or not: see
+            ``job.state()``. It may be async; it must not block. What it raises is logged.
+        on_error: Called so with what goes wrong with the worker itself: Redis is gone (once an outage), a call was
+            refused, a background duty failed, a schedule cannot be fired, the worker breaks down.
     """
 
     lease: Duration
@@ -42,6 +47,8 @@ class WorkerSettings(TypedDict, total=False):
     warn_blocked: Duration | None
     on_blocked: Callable[[float, list[Claim]], None] | None
     safety: Duration
+    on_failed: OnFailed | None
+    on_error: OnError | None
 
 
 class Worker:
@@ -61,14 +68,17 @@ class Worker:
     ) -> None:
         if not workflows:
             raise InvalidArgumentError(f"namespace {namespace.id!r} has no workflows to work on: create one first")
+        self._callbacks = Callbacks(settings.get("on_failed"), settings.get("on_error"))
+        others: dict[str, Any] = {**settings, "on_error": self._callbacks.error}
+        others.pop("on_failed", None)
         self._threads = Threads(concurrency)
-        self._attempts = {workflow.id: Attempts(workflow, self._threads) for workflow in workflows}
+        self._attempts = {workflow.id: Attempts(workflow, self._threads, self._callbacks) for workflow in workflows}
         self._worker = QueueWorker(
             namespace,
             self._attempts,
             concurrency=concurrency,
             limits={workflow.id: workflow.queue.declared for workflow in workflows},
-            **settings,
+            **others,
         )
 
     @property
@@ -87,6 +97,7 @@ class Worker:
     async def stop(self, *, grace: Duration | None = None) -> None:
         """Claim no more, let jobs run for ``grace``, end and hand back the rest. Called again it hurries."""
         await self._worker.stop(grace=grace)
+        await self._callbacks.aclose()
         self._threads.close()
 
     async def run(self) -> None:
@@ -98,6 +109,7 @@ class Worker:
             try:
                 await self._worker.run(self._prepare)
             finally:
+                await self._callbacks.aclose()
                 self._threads.close()
 
     async def __aenter__(self) -> Self:
