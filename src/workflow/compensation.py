@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..queue.backoff import Rng, backoff_delay_ms
+from ..queue.deciding import is_final
 from ..queue.outcome import Cancelled, Failed, Failure, Outcome, Retry
 from .values import Values, is_async
 
@@ -21,7 +23,6 @@ logger: Final = logging.getLogger(__name__)
 REGISTERED_PATH: Final = "//undos"
 UNDER_WAY_PATH: Final = "//undo"
 LEAST_ATTEMPTS: Final = 3
-DONE: Final = "undone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +55,52 @@ async def compensate(
 ) -> Outcome:
     """Undo in reverse, each once, and tell what the job ends in.
 
-    One that raises is tried again in a later attempt, as often as the job may be attempted (three times at least); then
-    the others go on without it, and the job's failure says so.
+    One that raises, or takes longer than an attempt may, is tried again in a later attempt, each as often as the job
+    may be attempted (three times at least) unless its error is for good; then the others go on without it, and the
+    job's failure says so.
 
     Raises:
         RunEnded: The claim is lost.
     """
     attempts = max(spec.max_attempts, LEAST_ATTEMPTS)
+    notes = engine.values.notes
     given_up: list[str] = []
+    before = ending.failures  # attempts that had failed when the next one was first tried
     for undo in reversed(undos):
         recorded = engine.calls.recorded.get(undo.path)
         if recorded is not None:
-            if recorded != DONE:
-                given_up.append(engine.values.notes.read(recorded))
+            count, _, note = recorded.partition(":")
+            before = int(count)
+            if note:
+                given_up.append(notes.read(note))
             continue
         try:
-            function = engine.function_of(undo.path, undo.function)
-            if is_async(function):
-                await function(*undo.args, **undo.kwargs)
-            else:
-                await engine.in_thread(partial(function, *undo.args, **undo.kwargs))
+            async with asyncio.timeout(spec.timeout / 1000 if spec.timeout else None):
+                await _call(engine, undo)
         except Exception as error:
-            failed = failures - ending.failures + 1
-            if failed < attempts:
+            failed = failures - before + 1
+            if failed < attempts and not is_final(error, engine.non_retryable):
                 return Retry(backoff_delay_ms(failed, spec.backoff, rng), Failure.of(error))
             name = undo.path.removeprefix(UNDER_WAY_PATH + "/")
             logger.exception("compensation %r has failed %d times and is given up", name, failed)
             given_up.append(f"compensation {name!r} has failed: {type(error).__name__}: {error}")
-            await engine.record(undo.path, engine.values.notes.write(given_up[-1]))
-            continue
-        await engine.record(undo.path, DONE)
+            await engine.record(undo.path, f"{failures}:{notes.write(given_up[-1])}")
+        else:
+            await engine.record(undo.path, f"{failures}:")
+        before = failures
     return _with_notes(ending.outcome, given_up)
+
+
+async def _call(engine: Engine, undo: Undo) -> None:
+    function = engine.function_of(undo.path, undo.function)
+    engine.undoing = True
+    try:
+        if is_async(function):
+            await function(*undo.args, **undo.kwargs)
+        else:
+            await engine.in_thread(partial(function, *undo.args, **undo.kwargs))
+    finally:
+        engine.undoing = False
 
 
 def _with_notes(outcome: Failed | Cancelled, notes: list[str]) -> Failed | Cancelled:

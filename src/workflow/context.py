@@ -41,14 +41,17 @@ class _Context(Generic[InputT_co]):
         not run again after a crash. One that raises is tried again, as often as the job may be attempted and three
         times at least. Register it before the step that it undoes, and let it cope with that step not having happened.
 
+        When the job is cancelled, the children that it has started are cancelled before anything is undone. A job whose
+        compensations have run starts from the beginning when it is retried. One that is removed undoes nothing.
+
         Args:
-            name: Its name, of its own among the compensations of the job.
+            name: Its name, of its own in its scope among the compensations of the job.
             fn: Its function, async or plain (a plain one runs in a thread).
             *args: Its arguments.
             **kwargs: Its keyword arguments.
 
         Raises:
-            StepError: The name is unfit, or taken.
+            StepError: The name is unfit, or taken; or it is registered inside a step.
 
         Example:
             >>> ctx.on_failure("refund", refund, ctx.input.order_id)

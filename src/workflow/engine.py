@@ -11,13 +11,13 @@ from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
 from ..queue.notes import LONGEST_LINE
 from ..queue.scripts.descending import NewChild, Policy
-from .calls import QUIET, Call, Calls, RunEnded, nothing
+from .calls import QUIET, Call, Calls, RunEnded, here, nothing
 from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
 from .interceptor import Interceptor
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
 from .paths import escaped
 from .threads import Threads
-from .values import Values, result_hint
+from .values import Values, check_function, result_hint
 
 T = TypeVar("T")
 
@@ -40,10 +40,11 @@ class Engine:
         undos: The compensations that were registered.
         undos_known: How many compensations Redis knows of.
         ending: How the job ends when everything is undone; None while nothing is being undone.
+        undoing: Whether compensations run now.
     """
 
     __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "non_retryable", "on_lost",
-                 "progress_type", "tasks", "thread", "undos", "undos_known", "values")  # fmt: skip
+                 "progress_type", "tasks", "thread", "undoing", "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Engine:
         self.thread: int | None = None
         self.tasks: set[asyncio.Task[object]] = set()
         self.undos: list[Undo] = []
+        self.undoing = False
         under_way = self.calls.recorded.get(UNDER_WAY_PATH)
         self.ending = None if under_way is None else Ending.read(under_way, values)
         self.undos_known = int(self.calls.recorded.get(REGISTERED_PATH, 0))
@@ -80,24 +82,41 @@ class Engine:
         """
         if self.calls.ended:
             await self.calls.refuse(None)
-        if len(self.undos) > self.undos_known:
-            # before anything that the job may sleep or be cancelled after
-            self.undos_known = len(self.undos)
-            if not await self.journal.record(REGISTERED_PATH, str(self.undos_known)):
-                raise self._lost()
+        await self.keep_undos()
         if not await self.journal.record(path, text):
             raise self._lost()
+
+    async def keep_undos(self) -> None:
+        """Have it stored that compensations were registered: before what they undo, and before the job may sleep.
+
+        Raises:
+            RunEnded: The claim is lost.
+        """
+        count = len(self.undos)
+        if count > self.undos_known:
+            if not await self.journal.record(REGISTERED_PATH, str(count)):
+                raise self._lost()
+            self.undos_known = max(self.undos_known, count)
 
     def register_undo(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
         """Have something undone when the job fails for good or is cancelled.
 
         Raises:
-            StepError: The name is unfit, or taken.
+            StepError: The name is unfit, or taken in its scope; or this is inside a step.
             RunEnded: The job is being undone, and this was the last that is to be.
         """
-        path = f"{UNDER_WAY_PATH}/{escaped(name)}"
+        scope = here.get()
+        if scope is None or scope.calls is not self.calls:
+            scope = None
+        elif isinstance(scope, Call) or scope.outer is not None:
+            raise StepError(
+                f"compensation {name!r} is registered inside a step, which does not run again once it has finished: "
+                f"register it before the step"
+            )
+        check_function(function, name)
+        path = f"{UNDER_WAY_PATH}/{scope.prefix if scope else ''}{escaped(name)}"
         if any(undo.path == path for undo in self.undos):
-            raise StepError(f"compensation {name!r} is registered already: give each a name of its own")
+            raise StepError(f"compensation {name!r} is registered already: give each a name of its own in its scope")
         self.undos.append(Undo(path, function, args, kwargs))
         if self.ending is not None and len(self.undos) >= self.undos_known:
             raise RunEnded("the job is being undone")
@@ -106,8 +125,11 @@ class Engine:
         """A step has no result yet. While the job is being undone no step begins: the run ends here.
 
         Raises:
+            StepError: A compensation makes the call.
             RunEnded: The job is being undone.
         """
+        if self.undoing:
+            raise StepError(f"step {call.path!r} is in a compensation, which is a step itself and can have none inside")
         if self.ending is not None:
             raise RunEnded(f"the job is being undone, and step {call.path!r} had not finished")
 
@@ -126,6 +148,7 @@ class Engine:
         """
         if self.calls.ended:
             await self.calls.refuse(None)
+        await self.keep_undos()
         try:
             return await self.journal.take_event(event, path, otherwise)
         except ClaimLost:
@@ -139,6 +162,7 @@ class Engine:
         """
         if self.calls.ended:
             await self.calls.refuse(None)
+        await self.keep_undos()
         call.event = "\t" + call.path
         if not await self.journal.start_children(call.path, children, policy=policy, most=most):
             raise self._lost()

@@ -185,6 +185,7 @@ class Steps(ChildSteps):
                 kept = True
                 return value
             engine.must_run(call)
+            await engine.keep_undos()
             here.set(call)
             try:
                 function = engine.function_of(call.path, fn)

@@ -64,6 +64,8 @@ class SyncSteps:
                 return value
             engine.must_run(call)
             check_function(fn, call.path)
+            if len(engine.undos) > engine.undos_known:
+                engine.from_thread(engine.keep_undos())
             here.set(call)
             try:
                 value = engine.function_of(call.path, fn)(*args, **kwargs)

@@ -12,6 +12,7 @@ from itertools import chain
 import pytest
 
 from support.client import Client
+from support.family_leftovers import barrier, cascade, cascades, held, is_kept_by_nobody, kept_by_parent
 from support.servers import Server
 from support.stored import Key, Stored, read
 
@@ -47,6 +48,12 @@ def leftovers_of(stored: Stored) -> list[str]:
 def _record(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
     places = stored.places.get((workflow, job), [])
     ended = [place for place in places if place in ENDED]
+    kept = kept_by_parent(stored, workflow, job)
+    if kept == "must" and key.expires:
+        yield "would expire, while its parent may need it"
+    if kept:
+        return
+    yield from is_kept_by_nobody(key)
     if len(places) > 1:
         yield f"is in more than one place: {', '.join(places)}"
     elif not places and not key.expires:
@@ -197,6 +204,9 @@ RULES: Mapping[str, Check] = {
     "<wf>:steps:<id>": _of_a_job,
     "<wf>:events:<id>": _of_a_job,
     "<wf>:log:<id>": _of_a_job,
+    "<wf>:barrier:<id>": barrier,
+    "<wf>:held:<id>": held,
+    "<wf>:children:<id>": _of_a_job,
     "<wf>:ready": _ready,
     "<wf>:g:<id>": _group_waiting,
     "<wf>:ga:<id>": _group_running,
@@ -215,6 +225,8 @@ RULES: Mapping[str, Check] = {
     "<wf>:schedule:<id>": _schedule,
     "<wf>:wake": _must_expire,
     "active": _leases,
+    "cascades": cascades,
+    "@cascade:<id>": cascade,
     "capped": _refusals,
     "capped:seen": _refusals,
     "limits": _stays,

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from support.client import Client
 
 GONE = -2  # PTTL's answer for a key that is not there any more
+RECORD = "[^:]+:j:"
+VALUES = ("state", "spec", "parent")
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,12 @@ class Key:
     Attributes:
         expires: Whether it has a TTL.
         members: Members of a zset with their scores, members of a set, fields of a hash; else nothing.
+        values: Of a job's record, what some of its fields hold.
     """
 
     expires: bool
     members: Mapping[str, float] = field(default_factory=dict[str, float])
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 NOTHING = Key(expires=False)
@@ -60,6 +64,11 @@ def read(client: Client, base: str) -> Stored:
         for name, kind, ttl, answer in zip(names, kinds, ttls, answers, strict=True):
             if ttl != GONE:
                 keys[name.removeprefix(f"{base}:")] = Key(expires=ttl >= 0, members=_members(kind, answer))
+    records = [name for name in keys if re.match(RECORD, name)]
+    values = client.many([("HMGET", f"{base}:{name}", *VALUES) for name in records])
+    for name, found in zip(records, values, strict=True):
+        held = {field: value for field, value in zip(VALUES, found, strict=True) if value is not None}
+        keys[name] = replace(keys[name], values=held)
     return Stored(keys, places_of(keys), seconds * 1000 + micros / 1000)
 
 

@@ -80,7 +80,10 @@ class ChildEntry:
 async def list_children(call: Caller, *, workflow: str, id: str, skip: int, limit: int) -> list[ChildEntry]:
     """A page of a job's children."""
     found: list[tuple[bytes, bytes, bytes, bytes, int]] = await call("list_children", workflow, id, skip, limit)
-    return [ChildEntry(*(part.decode() for part in texts), bool(kids)) for *texts, kids in found]
+    return [
+        ChildEntry(path.decode(), child.decode(), child_id.decode(), state.decode(), has_children=bool(kids))
+        for path, child, child_id, state, kids in found
+    ]
 
 
 async def set_policy(call: Caller, *, workflow: str, id: str, policy: Policy) -> int:
