@@ -101,6 +101,11 @@ class Look:
         """The answer to a command about a key below the base."""
         return self._client(command, f"{self.base}:{key}", *arguments)
 
+    def now(self) -> int:
+        """Redis' time in milliseconds."""
+        seconds, micros = self._client("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
+
     def field(self, workflow: str, job_id: str, name: str) -> str | None:
         """A field of a job's record."""
         answer: str | None = self("HGET", f"{workflow}:j:{job_id}", name)

@@ -23,6 +23,8 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
   while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
     if #popped == 0 then break end
+    -- the best place of a group that stands in line again: what was popped from behind it goes back
+    local soonest = math.huge
     for i = 1, #popped, 2 do
       local id, place, group, waiting, budgets = string.sub(popped[i], 3), popped[i + 1], nil, nil, {}
       local groupOpen, groupAgain = math.huge, 0
@@ -59,8 +61,8 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
           aside = math.min(aside or groupAgain, groupAgain)
         end
       end
-      local nextPlace = group and maintainGroup(base, workflow, group)
-      if refused or (nextPlace and popped[i + 3] and nextPlace < tonumber(popped[i + 3])) then
+      if group then soonest = math.min(soonest, maintainGroup(base, workflow, group) or math.huge) end
+      if refused or (popped[i + 3] and soonest < tonumber(popped[i + 3])) then
         for back = i + 2, #popped, 2 do redis.call('ZADD', ready, popped[back + 1], popped[back]) end
         break
       end
