@@ -1,25 +1,25 @@
 --- @include add_delayed
 --- @include key_of
+--- @include open_window
+--- @include read_spec
 
 --- Deduplicate a job by a key. `throttle ms key`: the first job of a window stands for all that come within it.
 --- `debounce ms key`: a job that has not become runnable takes the new payload and waits anew; jobs come together until
 --- none has come for the window. Returns what stands in its place (nonce, state, id), or nil: the job is to be added.
-local function dedupJob(base, workflow, id, data, dedup, now)
+local function dedupJob(base, workflow, data, dedup, now)
   local kind, window, key = string.match(dedup, '^(%a+) (%d+) (.*)$')
-  local slot = keyOf(base, workflow, 'dedup', key)
-  local holder = redis.call('GET', slot)
-  if holder then
-    local job = keyOf(base, workflow, 'j', holder)
-    local record = redis.call('HMGET', job, 'state', 'spec', 'started', 'failures')
-    local run = record[2] and cjson.decode(record[2]).run or ''
-    if kind == 'throttle' then return table.concat({ run, 'throttled', holder }, ' ') end
-    if record[1] == 'delayed' and not record[3] and not record[4] then
-      redis.call('HSET', job, 'data', data)
-      addDelayed(base, workflow, holder, now + window)
-      redis.call('SET', slot, holder, 'PX', window)
-      return table.concat({ run, 'debounced', holder }, ' ')
-    end
+  local holder = redis.call('GET', keyOf(base, workflow, 'dedup', key))
+  if not holder then return nil end
+  local job = keyOf(base, workflow, 'j', holder)
+  local record = redis.call('HMGET', job, 'state', 'spec', 'started', 'failures')
+  local spec = record[2] and readSpec(record[2]) or {}
+  if kind == 'throttle' then return table.concat({ spec.run or '', 'throttled', holder }, ' ') end
+  if record[1] ~= 'delayed' or record[3] or record[4] then return nil end
+  redis.call('HSET', job, 'data', data)
+  if spec.expires > 0 then
+    redis.call('ZADD', keyOf(base, workflow, 'expiring'), now + window + spec.expires, holder)
   end
-  redis.call('SET', slot, id, 'PX', window)
-  return nil
+  addDelayed(base, workflow, holder, now + window)
+  openWindow(base, workflow, holder, dedup)
+  return table.concat({ spec.run, 'debounced', holder }, ' ')
 end
