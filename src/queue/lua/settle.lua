@@ -16,7 +16,7 @@
 --- @include trim_ended
 --- @include wake_capped
 --- @include write_receipt
-local ENDED_ALONG = 10
+local ENDED_ALONG = 50
 requireMemory(KEYS[1])
 local base, worker, number, lease, total = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, token, last = readClock(), worker .. ':' .. number, 5 + 6 * tonumber(ARGV[5])
@@ -45,11 +45,13 @@ for i = 6, last, 6 do
   statuses[#statuses + 1] =
     applyOutcome(base, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], now)
 end
+-- before anything is claimed: what ends with its parent is not to begin
+local more = endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
 local claims, again = {}, nil
 if total > 0 then claims, again = reserve(base, token, lease, total, wants, now) end
+if more then again = now end
+wakeCapped(base, now)
 if last > 5 then
-  wakeCapped(base, now)
-  endDescendants(base, ENDED_ALONG, now)
   local seen = {}
   for i = 7, last, 6 do
     if not seen[ARGV[i]] then

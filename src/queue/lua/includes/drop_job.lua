@@ -1,12 +1,12 @@
 --- @include cascade_end
 --- @include erase_job
 --- @include key_of
+--- @include pass_on
 --- @include publish_end
 --- @include read_clock
 --- @include read_spec
 --- @include read_told
 --- @include release_active
---- @include rest_counter
 --- @include settle_child
 --- @include tell_worker
 --- @include unplace_job
@@ -26,7 +26,8 @@ local function dropJob(base, workflow, id)
   publishEnd(base, workflow, id, spec, 'removed', '', false, told)
   if told[4] then cascadeEnd(base, workflow, id, 'children', 'remove') end
   eraseJob(base, workflow, id, told[4])
-  if told[3] then settleChild(base, workflow, id, told[3], 'removed', '', readClock()) end
-  restCounter(base, workflow)
+  local now = readClock()
+  if told[3] then settleChild(base, workflow, id, told[3], 'removed', 'it was removed', now) end
+  passOn(base, workflow, now)
   return 1
 end

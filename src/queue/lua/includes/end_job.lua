@@ -1,9 +1,9 @@
 --- @include begin_undo
 --- @include finalize_cancelled
 --- @include key_of
+--- @include pass_on
 --- @include read_spec
 --- @include read_told
---- @include rest_counter
 --- @include tell_worker
 --- @include unplace_job
 
@@ -31,6 +31,6 @@ local function endJob(base, workflow, id, run, reason, now)
   local place = redis.call('HGET', job, 'score')
   if beginUndo(base, workflow, id, spec, tonumber(place or nil), 'cancelled', reason) then return 1 end
   finalizeCancelled(base, workflow, id, spec, reason, now, readTold(base, workflow, id))
-  restCounter(base, workflow)
+  passOn(base, workflow, now)
   return 1
 end

@@ -1,12 +1,15 @@
 --- @include key_of
+--- @include read_limits
 local REFUSAL_LIVES = 10000
 
---- The workflows refused by the namespace cap whose workers still ask, longest refused first.
+--- The workflows refused by the namespace cap whose workers still ask and that still have what to claim, longest
+--- refused first.
 local function liveRefusals(base, now)
   local live, since = {}, redis.call('ZRANGE', keyOf(base, nil, 'capped'), 0, -1, 'WITHSCORES')
   for i = 1, #since, 2 do
     local seen = redis.call('ZSCORE', keyOf(base, nil, 'capped:seen'), since[i])
-    if seen and now - seen <= REFUSAL_LIVES then
+    local lives = seen and now - seen <= REFUSAL_LIVES and not readLimits(base, since[i]).paused
+    if lives and redis.call('EXISTS', keyOf(base, since[i], 'ready')) == 1 then
       live[#live + 1] = { workflow = since[i], since = tonumber(since[i + 1]) }
     end
   end

@@ -1,4 +1,5 @@
 --- @include key_of
+local FORGOTTEN_AFTER = 60000
 
 --- Remember that the namespace cap keeps a workflow from runnable work (`refused`), or that it does not any more.
 --- Who has been served since (`served`) queues up behind the others again.
@@ -7,6 +8,8 @@ local function noteRefusal(base, workflow, refused, served, now)
   if refused then
     if served then redis.call('ZADD', capped, now, workflow) else redis.call('ZADD', capped, 'NX', now, workflow) end
     redis.call('ZADD', seen, now, workflow)
+    redis.call('PEXPIRE', capped, FORGOTTEN_AFTER)
+    redis.call('PEXPIRE', seen, FORGOTTEN_AFTER)
   elseif redis.call('ZSCORE', capped, workflow) then
     redis.call('ZREM', capped, workflow)
     redis.call('ZREM', seen, workflow)

@@ -4,6 +4,7 @@
 --- @include finalize_cancelled
 --- @include finalize_failed
 --- @include key_of
+--- @include pass_on
 --- @include read_spec
 --- @include read_told
 --- @include release_active
@@ -28,6 +29,7 @@ local function recoverClaim(base, workflow, id, now)
   if record[3] then
     if beginUndo(base, workflow, id, spec, tonumber(record[4]), 'cancelled', record[3]) then return 'recovered' end
     finalizeCancelled(base, workflow, id, spec, record[3], now, readTold(base, workflow, id))
+    passOn(base, workflow, now)
     return 'cancelled'
   end
   local stalls = redis.call('HINCRBY', job, 'stalls', 1)
@@ -38,6 +40,7 @@ local function recoverClaim(base, workflow, id, now)
     })
     if beginUndo(base, workflow, id, spec, tonumber(record[4]), 'failed', failure) then return 'recovered' end
     finalizeFailed(base, workflow, id, spec, failure, now, readTold(base, workflow, id))
+    passOn(base, workflow, now)
     return 'stalled'
   end
   addWaiting(base, workflow, id, spec, tonumber(record[4]))
