@@ -8,7 +8,7 @@
 --- none has come for the window. Returns what stands in its place (nonce, state, id), or nil: the job is to be added.
 local function dedupJob(base, workflow, data, dedup, now)
   local kind, window, key = string.match(dedup, '^(%a+) (%d+) (.*)$')
-  local holder = redis.call('GET', keyOf(base, workflow, 'dedup', key))
+  local holder = redis.call('GET', keyOf(base, workflow, 'dedup', kind .. ':' .. key))
   if not holder then return nil end
   local job = keyOf(base, workflow, 'j', holder)
   local record = redis.call('HMGET', job, 'state', 'spec', 'started', 'failures')

@@ -1,7 +1,7 @@
 --- @include key_of
 
---- From now on, for the time that `dedup` says, a job stands for those that come with its key.
+--- From now on, for the time that `dedup` says, a job stands for those that come with its key in the same way.
 local function openWindow(base, workflow, id, dedup)
-  local window, key = string.match(dedup, '^%a+ (%d+) (.*)$')
-  redis.call('SET', keyOf(base, workflow, 'dedup', key), id, 'PX', window)
+  local kind, window, key = string.match(dedup, '^(%a+) (%d+) (.*)$')
+  redis.call('SET', keyOf(base, workflow, 'dedup', kind .. ':' .. key), id, 'PX', window)
 end
