@@ -132,11 +132,35 @@ class JobCancelledError(JobError):
 
 
 class ChildFailedError(JobFailedError):
-    """A child of the run has failed for good. Not caught, it fails the run for good as well."""
+    """A child of the run has failed for good. Not caught, it fails the run for good as well.
+
+    Attributes:
+        step: The path of the step that started the child; empty in a flow.
+    """
+
+    def __init__(
+        self, *, workflow: str, job_id: str, type: str, message: str, traceback: str = "", step: str = ""
+    ) -> None:
+        super().__init__(workflow=workflow, job_id=job_id, type=type, message=message, traceback=traceback)
+        self.step = step
+        self.args = (_in_step(step, str(self)),)
 
 
 class ChildCancelledError(JobCancelledError):
-    """A child of the run was cancelled or removed. Not caught, it fails the run for good."""
+    """A child of the run was cancelled or removed. Not caught, it fails the run for good.
+
+    Attributes:
+        step: The path of the step that started the child; empty in a flow.
+    """
+
+    def __init__(self, *, workflow: str, job_id: str, reason: str = "", step: str = "") -> None:
+        super().__init__(workflow=workflow, job_id=job_id, reason=reason)
+        self.step = step
+        self.args = (_in_step(step, str(self)),)
+
+
+def _in_step(step: str, text: str) -> str:
+    return f"step {step!r}: {text}" if step else text
 
 
 class MapFailedError(LannerError):
@@ -156,6 +180,9 @@ class MapFailedError(LannerError):
         self.successes = successes
         self.wanted = wanted
         self.failures = list(failures)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
 
 
 class WaitTimeoutError(JobError, TimeoutError):

@@ -69,6 +69,7 @@ class Attempts:
             serializer=workflow.serializer,
             notes=workflow.notes,
             progress_type=workflow.progress_type,
+            namespace=workflow.namespace,
             threads=self._threads,
             non_retryable=workflow.non_retryable,
             end_timeout=END_TIMEOUT,

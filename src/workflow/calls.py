@@ -168,7 +168,15 @@ class Calls:
         Raises:
             StepError: The name is unfit, or taken.
         """
-        call = self.name(kind, name, scope)
+        return self._enter(self.name(kind, name, scope))
+
+    def enter_again(self, kind: Kind, path: str, scope: Scope | Call | None) -> Call:
+        """Count a call that waits for a step which has its name already, until ``leave``."""
+        if scope is None or scope.calls is not self:
+            scope = self._root
+        return self._enter(Call(self, scope if isinstance(scope, Call) else scope.outer, kind, path, {}))
+
+    def _enter(self, call: Call) -> Call:
         outer = call.outer
         if outer is not None and outer.open:
             if outer.inner == 0:

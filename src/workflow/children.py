@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, overload
 
-from ..errors import ChildCancelledError, ChildFailedError, MapFailedError, StepError
+from ..errors import ChildCancelledError, ChildFailedError, InvalidArgumentError, MapFailedError, StepError
 from ..queue.options import BaseOptions
-from ..queue.validation import check_cap, check_choice, check_int
+from ..queue.validation import check_cap, check_choice, check_int, shown
 from .calls import Call, Scope, here
-from .journal import CANCELLED, CHILD_DONE, CHILD_STARTED, FAILED, Kind, read_checkpoint
-from .paths import escaped
+from .journal import CANCELLED, CHILD_DONE, CHILD_STARTED, DONE, PENDING, Kind, read_checkpoint
 
 if TYPE_CHECKING:
-    from ..queue.scripts.descending import Policy
+    from ..queue.scripts.descending import NewChild, Policy
     from .engine import Engine
     from .step import Step
     from .workflow import Workflow
@@ -22,7 +22,10 @@ InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 MOST_CHILDREN: Final = 100_000
+PREPARED_AT_ONCE: Final = 100
 FLOW_PATH: Final = "//"
+CHILD_OF_FLOW: Final = "of "
+MEANINGLESS: Final = ("id", "unique", "if_exists", "throttle", "debounce", "run_in", "run_at")
 
 
 class ChildOptions(BaseOptions, total=False):
@@ -42,12 +45,14 @@ class Child(Generic[OutputT_co]):
     def __init__(self, engine: Engine, call: Call, workflow: Workflow[Any, OutputT_co], id: str) -> None:
         self._engine = engine
         self._path = call.path
-        self._name = call.path.rpartition("/")[2]
         self._workflow = workflow
         self.id: Final = id
 
+    def __repr__(self) -> str:
+        return f"<Child {self.id!r} of {self._workflow.id!r}>"
+
     def wait(self) -> Step[OutputT_co]:
-        """Wait for the child's end; the run holds nothing meanwhile. To be awaited once.
+        """Wait for the child's end, as often as you like; the run holds nothing meanwhile.
 
         Raises:
             ChildFailedError: It failed for good.
@@ -59,7 +64,7 @@ class Child(Generic[OutputT_co]):
         calls = self._engine.calls
         if calls.refusing:
             await calls.refuse(scope)
-        call = calls.enter(Kind.CHILD, f"{self._name} (wait)", scope)
+        call = calls.enter_again(Kind.CHILD, self._path, scope)
         try:
             await self._engine.await_children(call, self._path, [self._path])
         finally:
@@ -108,7 +113,9 @@ class ChildSteps:
         options: ChildOptions,
     ) -> OutputT:
         engine = self._engine
+        _check(engine, name, workflow, options)
         call = await self._enter(scope, name)
+        kept = False
         try:
             child_id = engine.journal.child_id(call.path)
             if call.path not in engine.calls.recorded:
@@ -116,9 +123,10 @@ class ChildSteps:
                 child = await workflow.new_child(call.path, child_id, input, options)
                 await engine.start_children(call, [child], policy="fail")
                 await engine.await_children(call, call.path, [call.path])
+            kept = True
             return _output(engine, workflow, child_id, call.path)
         finally:
-            engine.calls.leave(call)
+            self._leave(call, kept=kept)
 
     def start(
         self, name: str, workflow: Workflow[InputT, OutputT], input: InputT, /, **options: Unpack[ChildOptions]
@@ -143,16 +151,19 @@ class ChildSteps:
         options: ChildOptions,
     ) -> Child[OutputT]:
         engine = self._engine
+        _check(engine, name, workflow, options)
         call = await self._enter(scope, name)
+        kept = False
         try:
             child_id = engine.journal.child_id(call.path)
             if call.path not in engine.calls.recorded:
                 engine.must_run(call)
                 child = await workflow.new_child(call.path, child_id, input, options)
                 await engine.start_children(call, [child], policy="fail")
+            kept = True
             return Child(engine, call, workflow, child_id)
         finally:
-            engine.calls.leave(call)
+            self._leave(call, kept=kept)
 
     @overload
     def map(
@@ -216,8 +227,11 @@ class ChildSteps:
         """
         most = check_cap(max_concurrency, "max_concurrency") or 0
         check_choice(on_failure, "on_failure", ("raise", "collect"))
+        _check_inputs(inputs)
         check_int(len(inputs), "the number of inputs", 0, MOST_CHILDREN)
         if min_successful is not None:
+            if on_failure == "raise":
+                raise InvalidArgumentError('min_successful goes with on_failure="collect": otherwise all must succeed')
             check_int(min_successful, "min_successful", 0, len(inputs))
         policy: Policy = "fail" if on_failure == "raise" else "continue"
         return self._map(here.get(), name, workflow, inputs, options, policy, most, min_successful)
@@ -234,30 +248,34 @@ class ChildSteps:
         least: int | None,
     ) -> Any:
         engine = self._engine
+        _check(engine, name, workflow, options)
         call = await self._enter(scope, name)
+        kept = False
         try:
-            paths = [f"{call.path}/{escaped(str(index))}" for index in range(len(inputs))]
+            paths = [f"{call.path}/{index}" for index in range(len(inputs))]
             started = engine.calls.recorded.get(call.path)
             if started is None:
                 engine.must_run(call)
-                children = [
-                    await workflow.new_child(path, engine.journal.child_id(path), value, options)
-                    for path, value in zip(paths, inputs, strict=True)
-                ]
+                children: list[NewChild] = []
+                for path, value in zip(paths, inputs, strict=True):
+                    children.append(await workflow.new_child(path, engine.journal.child_id(path), value, options))
+                    if len(children) % PREPARED_AT_ONCE == 0:
+                        await asyncio.sleep(0)  # others of the loop get their turn
                 await engine.start_children(call, children, policy=policy, most=most)
                 started = f"{CHILD_STARTED}{len(inputs)}"
                 await engine.record(call.path, started)
                 engine.keep(call, started)
             elif started != f"{CHILD_STARTED}{len(inputs)}":
-                read_checkpoint(started, Kind.CHILD, call.path)
-                raise StepError(
-                    f"step {call.path!r} maps {len(inputs)} inputs, and in an earlier attempt "
-                    f"{started.removeprefix(CHILD_STARTED)}: the inputs of a map must be the same each time"
-                )
+                state, count = read_checkpoint(started, Kind.CHILD, call.path)
+                earlier = f"maps {len(inputs)} inputs, and in an earlier attempt {count}"
+                if state != PENDING:
+                    earlier = "is a map, and in an earlier attempt it started a single child"
+                raise StepError(f"step {call.path!r} {earlier}: it must be the same each time, or get another name")
             await engine.await_children(call, call.path, paths, until_failure=policy == "fail")
+            kept = True
             return _outputs(engine, workflow, paths, call.path, raising=policy == "fail", least=least)
         finally:
-            engine.calls.leave(call)
+            self._leave(call, kept=kept)
 
     async def _enter(self, scope: Scope | Call | None, name: str) -> Call:
         calls = self._engine.calls
@@ -265,15 +283,58 @@ class ChildSteps:
             await calls.refuse(scope)
         return calls.enter(Kind.CHILD, name, scope)
 
+    def _leave(self, call: Call, *, kept: bool) -> None:
+        if not kept:
+            call.free_name()
+        self._engine.calls.leave(call)
+
+
+def _check(engine: Engine, name: str, workflow: object, options: Mapping[str, Any]) -> None:
+    from .workflow import Workflow  # noqa: PLC0415 - which imports this module
+
+    if not isinstance(workflow, Workflow):
+        raise InvalidArgumentError(f"step {name!r}: a workflow is run as a child, not {shown(workflow)}")
+    if engine.namespace is not None and not workflow.belongs_to(engine.namespace):
+        raise InvalidArgumentError(
+            f"step {name!r}: workflow {workflow.id!r} is of another namespace and can be no child here; call its `run` "
+            f"in a step instead"
+        )
+    for option in MEANINGLESS:
+        if option in options:
+            raise InvalidArgumentError(f"step {name!r}: {option}= has no meaning for a child; leave it out")
+
+
+def _check_inputs(inputs: object) -> None:
+    if not isinstance(inputs, Sequence) or isinstance(inputs, (str, bytes)):
+        raise InvalidArgumentError(f"the inputs of map must be a list or another sequence, not {shown(inputs)}")
+
 
 def _output(engine: Engine, workflow: Workflow[Any, OutputT], child_id: str, path: str) -> OutputT:
     """What a child gave, or how it failed."""
     state, rest = read_checkpoint(engine.calls.recorded[path], Kind.CHILD, path)
-    if state == FAILED:
-        raise _failed(engine, workflow.id, child_id, rest)
+    if state == DONE:
+        return workflow.read_output(rest)
+    if state == PENDING:
+        raise StepError(f"step {path!r} starts a single child, and was a map in an earlier attempt: give it a new name")
+    raise _error(engine, state, rest, workflow.id, child_id, step=path)
+
+
+def _error(
+    engine: Engine, state: str, text: str, workflow: str, child_id: str, *, step: str = ""
+) -> ChildFailedError | ChildCancelledError:
+    """How a child has ended that has not completed."""
     if state == CANCELLED:
-        raise ChildCancelledError(workflow=workflow.id, job_id=child_id, reason=engine.values.notes.read(rest))
-    return workflow.read_output(rest)
+        reason = engine.values.notes.read(text)
+        return ChildCancelledError(workflow=workflow, job_id=child_id, reason=reason, step=step)
+    failure = engine.values.load_failure(text)
+    return ChildFailedError(
+        workflow=workflow,
+        job_id=child_id,
+        type=failure.type,
+        message=failure.message,
+        traceback=failure.traceback,
+        step=step,
+    )
 
 
 def _outputs(
@@ -300,25 +361,12 @@ def flow_results(engine: Engine, workflow: str) -> list[Any]:
     """What the children of a flow's job gave, in their order; errors of those that failed or were cancelled."""
     recorded = engine.calls.recorded
     results: list[Any] = []
-    while (text := recorded.get(f"{FLOW_PATH}{len(results)}")) is not None:
-        path = f"{FLOW_PATH}{len(results)}"
+    while (text := recorded.get(path := f"{FLOW_PATH}{len(results)}")) is not None:
         state, rest = read_checkpoint(text, Kind.CHILD, path)
-        if state == FAILED:
-            results.append(_failed(engine, workflow, path, rest))
-        elif state == CANCELLED:
-            reason = engine.values.notes.read(rest)
-            results.append(ChildCancelledError(workflow=workflow, job_id=path, reason=reason))
-        else:
+        if state == DONE:
             results.append(engine.values.load(rest, Any, "a child's result", path))
+        else:
+            known = recorded.get(f"{path}/child", f"{CHILD_OF_FLOW}{workflow}:{path}").removeprefix(CHILD_OF_FLOW)
+            child, _, child_id = known.partition(":")
+            results.append(_error(engine, state, rest, child, child_id))
     return results
-
-
-def _failed(engine: Engine, workflow: str, job_id: str, text: str) -> ChildFailedError:
-    failure = engine.values.load_failure(text)
-    return ChildFailedError(
-        workflow=workflow,
-        job_id=job_id,
-        type=failure.type,
-        message=failure.message,
-        traceback=failure.traceback,
-    )

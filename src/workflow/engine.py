@@ -35,6 +35,7 @@ class Engine:
         non_retryable: The workflow's error types that are for good.
         on_lost: Called when a write was refused because the claim is lost.
         progress_type: What its progress must be.
+        namespace: What the workflows that it starts as children must be of; None: anything.
         thread: The thread of a plain workflow, by its identity; None in an async one.
         tasks: What a plain workflow's thread has the loop do.
         undos: The compensations that were registered.
@@ -43,8 +44,9 @@ class Engine:
         undoing: Whether compensations run now.
     """
 
-    __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "non_retryable", "on_lost",
-                 "progress_type", "tasks", "thread", "undoing", "undos", "undos_known", "values")  # fmt: skip
+    __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "namespace", "non_retryable",
+                 "on_lost", "progress_type", "tasks", "thread", "undoing", "undos", "undos_known",
+                 "values")  # fmt: skip
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Engine:
         self.non_retryable = non_retryable
         self.on_lost = on_lost
         self.progress_type: Any = Any
+        self.namespace: object = None
         self.thread: int | None = None
         self.tasks: set[asyncio.Task[object]] = set()
         self.undos: list[Undo] = []

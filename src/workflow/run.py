@@ -55,6 +55,7 @@ class Run:
         serializer: Serializer,
         notes: Notes = PLAIN,
         progress_type: Any = Any,
+        namespace: object = None,
         threads: Threads,
         non_retryable: tuple[type[BaseException], ...] = (),
         end_timeout: float = 10.0,
@@ -76,6 +77,7 @@ class Run:
             serializer: How values are written.
             notes: How texts are written that people read.
             progress_type: What its progress must be.
+            namespace: What the workflows that it starts as children must be of; None: anything.
             threads: Where plain functions run.
             non_retryable: Error types that are for good, as ``NonRetryableError`` is.
             end_timeout: How long, in seconds, a run that was ended may clean up.
@@ -103,6 +105,7 @@ class Run:
             journal, self._values, threads, non_retryable, self._lost, interceptor=interceptor, quiet=quiet
         )
         self._engine.progress_type = progress_type
+        self._engine.namespace = namespace
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None
