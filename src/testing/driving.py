@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import SerializationError, SimulationError
 from ..queue.claim import EndReason
 from ..queue.outcome import Failed, Failure, Outcome
+from ..workflow.attempts import new_run
 from ..workflow.run import Run
 from ..workflow.threads import Threads
 from .entry import Attempt, Entry
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 IN_PLACE_MS: Final = -1
 QUIET: Final = 0.005
 THREADS: Final = 64
-CLEAN_UP: Final = 5.0
 MOST_ATTEMPTS: Final = 10_000
 
 
@@ -82,19 +82,15 @@ class Driver:
         except SerializationError as error:
             world.commit(entry, workflow.notes.write_outcome(Failed(Failure.of(error))))
             return
-        run = Run(
-            entry.function,
+        run = new_run(
+            workflow,
             value,
-            workflow=workflow.id,
             job_id=entry.id,
             spec=entry.spec,
             failures=entry.failures,
             journal=entry.record.claim(),
-            serializer=workflow.serializer,
-            notes=workflow.notes,
             threads=threads,
-            non_retryable=workflow.non_retryable,
-            end_timeout=CLEAN_UP,
+            function=entry.function,
             rng=self._rng,
             interceptor=Watcher(attempt, workflow, self._replacements),
             in_place_ms=IN_PLACE_MS,

@@ -169,7 +169,7 @@ class World:
         if entry.state == "active":
             if entry.cancel is None:
                 entry.cancel = reason
-                entry.tell_run(lambda run: run.end(EndReason.CANCELLED, reason))
+                entry.tell_run(lambda run: run.end(EndReason.CANCELLED, run.notes.read(reason)))
         else:
             self._cancel(entry, reason)
         return True

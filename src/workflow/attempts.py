@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from ..errors import JobFailedError, SerializationError
 from ..queue.claim import Claim, EndReason
@@ -17,8 +17,14 @@ from .run import Run
 from .threads import Threads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..queue.backoff import Rng
     from ..queue.recording import Recorder
+    from ..queue.spec import Spec
     from .callbacks import Callbacks
+    from .interceptor import Interceptor
+    from .journal import Journal
     from .workflow import Workflow
 
 # a run gives up on its clean-up before the worker does, so that its outcome is its own
@@ -58,21 +64,14 @@ class Attempts:
     def _run(self, claim: Claim, value: Any) -> Run:
         workflow = self._workflow
         assert self.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
-        run = Run(
-            workflow.function,
+        run = new_run(
+            workflow,
             value,
-            workflow=claim.workflow,
             job_id=claim.id,
             spec=claim.spec,
             failures=claim.failures,
             journal=ClaimJournal(claim, self.recorder),
-            serializer=workflow.serializer,
-            notes=workflow.notes,
-            progress_type=workflow.progress_type,
-            namespace=workflow.namespace,
             threads=self._threads,
-            non_retryable=workflow.non_retryable,
-            end_timeout=END_TIMEOUT,
         )
         claim.threads = lambda: run.threads_running
         claim.on_event(run.event_arrived)
@@ -95,6 +94,47 @@ class Attempts:
                 traceback=failure.traceback,
             )
         self._callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
+
+
+class RunSettings(TypedDict, total=False):
+    """What a simulation has otherwise than a worker; see ``Run``."""
+
+    rng: Rng
+    interceptor: Interceptor
+    in_place_ms: int
+    quiet: float
+
+
+def new_run(
+    workflow: Workflow[Any, Any],
+    value: Any,
+    *,
+    job_id: str,
+    spec: Spec,
+    failures: int,
+    journal: Journal,
+    threads: Threads,
+    function: Callable[[Any], Any] | None = None,
+    **settings: Unpack[RunSettings],
+) -> Run:
+    """A run of a workflow's function, or of another that stands in for it."""
+    return Run(
+        function or workflow.function,
+        value,
+        workflow=workflow.id,
+        job_id=job_id,
+        spec=spec,
+        failures=failures,
+        journal=journal,
+        serializer=workflow.serializer,
+        notes=workflow.notes,
+        progress_type=workflow.progress_type,
+        namespace=workflow.namespace,
+        threads=threads,
+        non_retryable=workflow.non_retryable,
+        end_timeout=END_TIMEOUT,
+        **settings,
+    )
 
 
 async def _outcome_of(claim: Claim, run: Run) -> Outcome:
