@@ -1,6 +1,7 @@
 --- @include fail_expired
 --- @include key_of
 --- @include read_spec
+--- @include rest_counter
 --- @include unplace_job
 local EXPIRED_AT_ONCE = 100
 
@@ -18,6 +19,7 @@ local function expireDue(base, workflow, now)
       failExpired(base, workflow, id, spec, now)
     end
   end
+  if #due > 0 then restCounter(base, workflow) end
   if #due == EXPIRED_AT_ONCE then return 0 end
   return tonumber(redis.call('ZRANGE', expiring, 0, 0, 'WITHSCORES')[2])
 end
