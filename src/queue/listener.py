@@ -33,13 +33,14 @@ class Listener:
         workflows: Sequence[str],
         patience: float,
         outage: Outage,
-        look: Callable[[], bool],
+        look: Callable[[], None],
+        has_slot: Callable[[str], bool],
         control: Callable[[list[str]], None],
     ) -> None:
         """Pop on ``blocking``, at most ``patience`` seconds at a time; ``call`` sends the rest.
 
-        ``look`` is called when there may be work; False: it cannot be used, and is passed on. ``control`` gets news of
-        running jobs.
+        ``look`` is called when there may be work; where a workflow ``has_slot`` no more, its wake-up is passed on.
+        ``control`` gets news of running jobs.
         """
         self._call = call
         self._blocking = blocking
@@ -48,15 +49,17 @@ class Listener:
         self._patience = patience
         self._outage = outage
         self._look = look
+        self._has_slot = has_slot
         self._control = control
-        self._wakes = True
+        self._deaf: set[str] = set()
         self.schedules: Callable[[], None] = lambda: None
         self._nudges: set[asyncio.Task[None]] = set()
 
     def want_wakes(self) -> None:
-        """The worker is idle: pop wake-up markers again, if this had stopped."""
-        if not self._wakes:
-            self._wakes = True
+        """There are slots and nothing to claim: pop the markers again of workflows for which this had stopped."""
+        heard = {workflow for workflow in self._deaf if self._has_slot(workflow)}
+        if heard:
+            self._deaf -= heard
             task = asyncio.create_task(self._nudge(), name="lanner nudge")
             self._nudges.add(task)
             task.add_done_callback(self._nudges.discard)
@@ -77,8 +80,7 @@ class Listener:
     async def _pop(self) -> None:
         # schedules are looked at by busy workers as well
         marks = [keys.clock(self._call.base, workflow) for workflow in self._workflows]
-        if self._wakes:
-            marks += [keys.wake(self._call.base, workflow) for workflow in self._workflows]
+        marks += [keys.wake(self._call.base, workflow) for workflow in self._workflows if workflow not in self._deaf]
         popped = await self._blocking.call("BRPOP", self._control_key, *marks, self._patience)
         if popped is None:
             self._look()
@@ -94,8 +96,10 @@ class Listener:
             return
         # the next in turn is asked first
         self._workflows.append(self._workflows.pop(0))
-        if not self._look():
-            self._wakes = False
+        if self._has_slot(workflow):
+            self._look()
+        else:
+            self._deaf.add(workflow)
             await pass_wake(self._call, workflow=workflow)
 
     async def _nudge(self) -> None:

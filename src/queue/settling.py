@@ -59,11 +59,14 @@ class Settler:
         self.idle: Callable[[], None] = lambda: None
         runs.changed = self._changed
 
-    def look(self) -> bool:
-        """There may be work. Whether a slot is free for it."""
+    def look(self) -> None:
+        """There may be work."""
         self._looking = True
         self._signal.set()
-        return not self._closed and self._free() > 0
+
+    def has_slot(self, workflow: str) -> bool:
+        """Whether a job of a workflow could be run now."""
+        return not self._closed and self._free() > 0 and self._room_of(workflow) > 0
 
     def close(self) -> None:
         """Claim no more."""
@@ -204,10 +207,9 @@ class Settler:
     def _wants(self, total: int) -> list[tuple[str, int]]:
         """How many of each workflow, the next in turn first."""
         self._workflows.append(self._workflows.pop(0))
-        wants: list[tuple[str, int]] = []
-        for workflow in self._workflows:
-            ceiling = self._ceilings.get(workflow)
-            most = total if ceiling is None else min(total, ceiling - self._runs.of(workflow))
-            if most > 0:
-                wants.append((workflow, most))
-        return wants
+        wants = [(workflow, min(total, self._room_of(workflow))) for workflow in self._workflows]
+        return [(workflow, most) for workflow, most in wants if most > 0]
+
+    def _room_of(self, workflow: str) -> int:
+        ceiling = self._ceilings.get(workflow)
+        return self._concurrency if ceiling is None else ceiling - self._runs.of(workflow)

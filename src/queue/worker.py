@@ -18,7 +18,7 @@ from .outage import Outage
 from .presence import Presence
 from .recording import Recorder
 from .running import Runs
-from .schedules import FireSchedules
+from .schedules import Fired, FireSchedules, unwatched
 from .scripts.listing import leave_worker
 from .settling import Settler
 from .sweep import Sweep
@@ -56,6 +56,7 @@ class Worker:
         safety: How long an idle worker relies on being woken.
         on_error: Called in the loop with what goes wrong with the worker itself: Redis is gone (once an outage), a
             background duty failed, a call was refused, a schedule cannot be fired, the worker breaks down.
+        fires: Called with queue and schedule before each fire of a schedule; tells what its jobs carry.
 
     Example:
         >>> async def handle(claim: Claim) -> str:
@@ -80,6 +81,7 @@ class Worker:
         on_blocked: Callable[[float, list[Claim]], None] | None = None,
         safety: Duration = 5.0,
         on_error: Callable[[BaseException], None] | None = None,
+        fires: Callable[[str, str], Fired] = unwatched,
     ) -> None:
         self.id: Final = secrets.token_urlsafe(9)
         self.concurrency: Final = check_int(concurrency, "concurrency", 1, MOST_SLOTS)
@@ -94,6 +96,7 @@ class Worker:
         self._on_blocked = on_blocked
         self._safety = duration_ms(safety, "safety", minimum=10) / 1000
         self._on_error = on_error
+        self._fires = fires
         self._started = False
         self._stopping: asyncio.Event | None = None
         self._hurry = asyncio.Event()
@@ -150,6 +153,7 @@ class Worker:
             patience=self._safety,
             outage=outage,
             look=self._settler.look,
+            has_slot=self._settler.has_slot,
             control=self.runs.control,
         )
         self._settler.idle = self._listener.want_wakes
@@ -158,7 +162,7 @@ class Worker:
         self._leases.start()
         self._call = call
         self._presence = Presence(call, self.id, self.concurrency, list(self._handlers), self.runs.names)
-        fires = FireSchedules(call, list(self._handlers), self._safety, self._report)
+        fires = FireSchedules(call, list(self._handlers), self._safety, self._report, self._fires)
         self._listener.schedules = fires.poked.set
         duties: list[Duty] = [Sweep(call, int(self._lease * 1000)), fires, self._presence]
         self._tasks = [
