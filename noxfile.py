@@ -1,4 +1,4 @@
-"""Everything that is run on the project: ``nox -s demo``, ``tests``, ``lint``, ``types``."""
+"""Everything that is run on the project: ``nox -s demo``, ``tests``, ``lint``, ``types``, ``bench``."""
 
 import shutil
 from pathlib import Path
@@ -38,6 +38,14 @@ def lint(session: nox.Session) -> None:
     session.install(*nox.project.dependency_groups(PYPROJECT, "lint"))
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure Lanner beside its peers; ``-- --quick`` takes five minutes at most."""
+    install(session, "embedded,fast")
+    session.install("-r", "benchmarks/requirements.txt")
+    session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session

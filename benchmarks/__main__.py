@@ -1,0 +1,88 @@
+"""Lanner beside its peers: ``python -m benchmarks [--quick]``, or ``nox -s bench -- --quick``."""
+
+import argparse
+import asyncio
+import importlib.metadata
+import json
+import time
+from pathlib import Path
+
+from .bench import Bench, Settings
+from .contestants import DBOS, PEERS, PEERS_ON_REDIS, prepare
+from .measures import durable, enqueue, footprint, latency, scale, throughput
+from .report import as_data, write_json, write_plot, write_table
+from .servers import programs, start_server
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs" / "benchmarks"
+LATEST = HERE / "results" / "latest.json"
+
+
+def versions() -> dict[str, str]:
+    """What was measured."""
+    found = {"lanner": importlib.metadata.version("lanner"), "redis-py": importlib.metadata.version("redis")}
+    for each in PEERS_ON_REDIS:
+        if each.requirements == "package.json":
+            name = each.name.partition(" ")[0]
+            found[each.name] = json.loads((PEERS / each.requirements).read_text())["dependencies"][name]
+        elif each.requirements:
+            found[each.name] = (PEERS / each.requirements).read_text().split()[0].partition("==")[2]
+    return found
+
+
+async def measure(bench: Bench) -> None:
+    """Everything that the settings want."""
+    for subject in (*throughput.ALL, *enqueue.ALL, *latency.ALL, *scale.ALL, footprint.idling):
+        await subject(bench)
+    await bench.close()
+    await footprint.memory(bench, programs())
+    await durable.steps_on_postgres(bench)
+
+
+async def run(settings: Settings) -> None:
+    """Measure and report."""
+    began = time.monotonic()
+    unavailable = prepare((*PEERS_ON_REDIS, DBOS))
+    print(f"the peers are installed ({time.monotonic() - began:.0f} s)", unavailable or "", flush=True)
+    label, program = next(iter(programs().items()))
+    with start_server(label, program) as server:
+        bench = Bench(server, settings, unavailable)
+        try:
+            await measure(bench)
+        finally:
+            await bench.close()
+        data = as_data(bench, versions())
+    write_json(data, LATEST)
+    if not settings.quick and not settings.only:
+        write_json(data, DOCS / "results.json")
+        write_table(data, DOCS / "results.md")
+        write_plot(data, DOCS / "results.png")
+    for each in data["measures"].values():
+        for goal in each["goals"]:
+            verdict = {True: "reached", False: "MISSED", None: "unknown"}[goal["reached"]]
+            ratio = float("nan") if goal["ratio"] is None else goal["ratio"]
+            print(f"{verdict:8} {each['title']}: {ratio:.3g} {goal['what']} ({goal['bound']})")
+    print(f"{time.monotonic() - began:.0f} s; {LATEST}")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="five minutes at most, no table and no plot")
+    parser.add_argument("--only", nargs="*", default=[], metavar="MEASURE", help="these measures only, by their ids")
+    parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
+    parser.add_argument("--seconds", type=float, help="how long a turn takes, about")
+    options = parser.parse_args()
+    quick: bool = options.quick
+    rounds = options.rounds or (2 if quick else 5)
+    settings = Settings(
+        quick=quick,
+        rounds=rounds,
+        own_rounds=options.rounds or (3 if quick else 7),
+        seconds=options.seconds or (0.4 if quick else 2.0),
+        only=frozenset(options.only),
+    )
+    asyncio.run(run(settings))
+
+
+main()

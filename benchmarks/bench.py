@@ -1,0 +1,160 @@
+"""One run: a server, the contestants' processes, and rounds in which they take turns."""
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from .contestants import LANNER, PEERS_ON_REDIS, Contestant, Player, UnavailableError
+from .servers import Server
+
+FIRST_JOBS = 300
+GROWTH = 8
+MOST_JOBS = 200_000
+FEW = 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How thorough a run is.
+
+    Attributes:
+        quick: Whether it is to end within five minutes.
+        rounds: How often everybody takes a turn.
+        own_rounds: The same where only Lanner and the machine are measured.
+        seconds: How long a turn is to take, about.
+        only: The ids of the measures that are wanted; empty: all.
+    """
+
+    quick: bool
+    rounds: int
+    own_rounds: int
+    seconds: float
+    only: frozenset[str]
+
+    def wants(self, *measures: str) -> bool:
+        """Whether one of the measures is wanted."""
+        return not self.only or not self.only.isdisjoint(measures)
+
+
+@dataclass
+class Measure:
+    """What was measured of each contestant, in each round."""
+
+    id: str
+    title: str
+    unit: str
+    lower_is_better: bool = False
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def median(self, name: str) -> float | None:
+        """The median of the rounds of a contestant, if it was measured."""
+        rounds = self.rounds.get(name)
+        return statistics.median(rounds) if rounds else None
+
+    def fastest_peer(self, *, except_for: str = "") -> tuple[str, float] | None:
+        """The best of the peers."""
+        names = [each.name for each in PEERS_ON_REDIS if each.name != except_for]
+        found = [(name, median) for name in names if (median := self.median(name)) is not None]
+        best = min if self.lower_is_better else max
+        return best(found, key=lambda each: each[1]) if found else None
+
+
+Turn = Callable[[Player], Awaitable[float]]
+
+
+class Bench:
+    """Measures contestants on one server."""
+
+    def __init__(self, server: Server, settings: Settings, unavailable: dict[str, str]) -> None:
+        self.server = server
+        self.settings = settings
+        self.measures: dict[str, Measure] = {}
+        self.slow: dict[str, list[float]] = {}
+        self.unavailable = unavailable
+        self._players: dict[tuple[str, int], Player] = {}
+        self._rates: dict[tuple[str, str], float] = {}
+
+    def measure(self, id: str, title: str, unit: str, *, lower_is_better: bool = False) -> Measure:
+        """A measure by its id, made when first asked for."""
+        if id not in self.measures:
+            self.measures[id] = Measure(id, title, unit, lower_is_better)
+        return self.measures[id]
+
+    async def player(self, contestant: Contestant, number: int = 0) -> Player:
+        """A contestant's process; its first, or another one.
+
+        Raises:
+            UnavailableError: It cannot be had.
+        """
+        if why := self.unavailable.get(contestant.name):
+            raise UnavailableError(f"cannot be installed: {why}")
+        key = (contestant.name, number)
+        if key not in self._players:
+            self._players[key] = await Player.start(contestant, self.server.url)
+        return self._players[key]
+
+    async def drop(self, contestant: Contestant) -> None:
+        """End a contestant's processes; new ones start when they are needed."""
+        for key in [key for key in self._players if key[0] == contestant.name]:
+            await self._players.pop(key).stop()
+
+    async def close(self) -> None:
+        """End all processes."""
+        for player in self._players.values():
+            await player.stop()
+        self._players.clear()
+
+    async def alternate(
+        self, measure: Measure, turns: Sequence[tuple[str, Contestant, Turn]], *, rounds: int | None = None
+    ) -> None:
+        """Have contestants take turns, each round begun by another, and keep what their turns gave.
+
+        A turn is given by the name that it counts for, the contestant and what it does. One that fails is left out from
+        then on, and why is kept.
+        """
+        count = rounds or (self.settings.rounds if len(turns) > FEW else self.settings.own_rounds)
+        for number in range(count):
+            at = number % len(turns)
+            for name, contestant, turn in (*turns[at:], *turns[:at]):
+                if name in measure.missing:
+                    continue
+                try:
+                    self.server.flush()
+                    value = await turn(await self.player(contestant))
+                except UnavailableError as error:
+                    measure.missing[name] = str(error)
+                    measure.rounds.pop(name, None)
+                    await self.drop(contestant)
+                else:
+                    measure.rounds.setdefault(name, []).append(value)
+                self._note_slow(name)
+        said = ", ".join(f"{name} {measure.median(name):,.4g}" for name in measure.rounds)
+        lost = "".join(f"; {name}: {why}" for name, why in measure.missing.items())
+        print(f"{time.strftime('%X')} {measure.id} ({measure.unit}): {said}{lost}", flush=True)
+
+    async def paced(self, what: str, player: Player, turn: Callable[[int], Awaitable[float]]) -> float:
+        """Jobs a second of a turn that takes about as long as the settings say.
+
+        ``turn`` is given how many jobs, and gives the seconds that they took. The first time it is also a warm-up.
+        """
+        key = (what, player.contestant.name)
+        seconds = self.settings.seconds
+        if key not in self._rates:
+            jobs, took = FIRST_JOBS, 0.0
+            while took < seconds / 3 and jobs < MOST_JOBS:
+                took = await turn(jobs)
+                self._rates[key] = jobs / took
+                jobs = int(min(jobs * GROWTH, self._rates[key] * seconds))
+        jobs = int(min(max(self._rates[key] * seconds, FIRST_JOBS), MOST_JOBS))
+        took = await turn(jobs)
+        self._rates[key] = jobs / took
+        return jobs / took
+
+    def _note_slow(self, name: str) -> None:
+        """Keep the scripts of Lanner that held the server for long."""
+        if name.startswith(LANNER.name):
+            self.slow.setdefault(name, []).extend(self.server.slow_scripts())
+        self.server.client.slowlog_reset()
