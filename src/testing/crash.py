@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .names import names_step
 
@@ -43,7 +43,7 @@ class CrashPoint:
         return text if self.job is None else f"{self.job}: {text}"
 
 
-def crash_points(job: SimulatedJob[object]) -> list[CrashPoint]:
+def crash_points(job: SimulatedJob[Any]) -> list[CrashPoint]:
     """Every moment at which a worker can be lost, in a simulation that went well.
 
     That is, for each checkpoint that the simulation's jobs have written: before it, so that the step runs again, and

@@ -125,7 +125,6 @@ class World:
                 parent.barriers.setdefault(FLOW, Barrier()).outstanding[entry.id] = entry
                 parent.children[link.path] = entry
             entries.append(entry)
-        for entry in entries:
             self.add(entry)
         return entries[0]
 
