@@ -64,6 +64,14 @@ class Desk:
         """Wait until exactly these jobs run."""
         await wait_until(lambda: Counter(self.running) == Counter(job_ids), PATIENCE)
 
+    async def ended(self, job_id: str) -> None:
+        """Wait until a job that was started does not run any more."""
+        await wait_until(lambda: job_id in self.started and job_id not in self.running, PATIENCE)
+
+    async def starts(self, count: int) -> None:
+        """Wait until so many have been started, in all."""
+        await wait_until(lambda: len(self.started) >= count, PATIENCE)
+
     async def has_started(self, *job_ids: str) -> None:
         """Wait until all of these jobs have been started."""
         await wait_until(lambda: set(job_ids) <= set(self.started), PATIENCE)
@@ -116,6 +124,10 @@ class Look:
         keys = self._client("KEYS", f"{self.base}:*")
         held = {f"{self.base}:active", *(f"{self.base}:{workflow}:active" for workflow in workflows)}
         return not any(key in held or ":ga:" in key for key in keys)
+
+    def all_have_followed(self) -> bool:
+        """Whether every job whose parent has ended has been told so."""
+        return bool(self("EXISTS", "cascades") == 0)
 
     def expire_lease(self, workflow: str, job_id: str) -> None:
         """Back-date a claim's deadline, as if its worker had been silent for a lease."""

@@ -17,6 +17,7 @@ local record = redis.call('HMGET', job, 'token', 'spec')
 if record[1] ~= ARGV[3] then return 0 end
 local steps, parent = keyOf(base, workflow, 'steps', id), { workflow, id, readSpec(record[2]).run }
 redis.call('HSET', job, 'kids', '1')
+redis.call('HDEL', job, 'stalls')
 for i = 7, #ARGV, 5 do
   local path = ARGV[i]
   if redis.call('HEXISTS', steps, path) == 0 then
