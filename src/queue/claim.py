@@ -28,6 +28,7 @@ class Claim:
         spec: What never changes in the job: its nonce, priority, group and options.
         failures: Attempts that have failed.
         steps: Checkpoints by step path; empty on a first attempt, which reads none.
+        first: Whether it was never started before.
         ended: Why the worker ended the run; None while it did not.
         detail: What came with the reason: that of a cancellation.
         settled: Called once its outcome is committed, with that; not when the claim was lost.
@@ -44,6 +45,7 @@ class Claim:
         "ended",
         "ending",
         "failures",
+        "first",
         "id",
         "settled",
         "spec",
@@ -65,6 +67,7 @@ class Claim:
         steps: Mapping[str, str],
         redis_ms: int,
         claimed_at: float,
+        first: bool = False,
     ) -> None:
         self.workflow = workflow
         self.id = id
@@ -73,6 +76,7 @@ class Claim:
         self.spec = spec
         self.failures = failures
         self.steps = steps
+        self.first = first
         self.ended: EndReason | None = None
         self.detail = ""
         self.threads: Callable[[], int] = lambda: 0

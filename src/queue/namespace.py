@@ -207,6 +207,12 @@ class Namespace:
         """A worker has stopped."""
         self._workers.discard(worker)
 
+    async def leave_loop(self) -> None:
+        """Close the connections of this event loop; those of others stay."""
+        runtime = self._runtimes.pop(asyncio.get_running_loop(), None)
+        if runtime is not None:
+            await runtime.aclose()
+
     async def aclose(self) -> None:
         """Stop the workers that run here, fail pending waits, close the connections."""
         if self._closed:

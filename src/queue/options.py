@@ -143,10 +143,12 @@ def pack_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def new_spec(fields: Mapping[str, Any], *, group: str | None = None, trace: str = "") -> Spec:
+def new_spec(
+    fields: Mapping[str, Any], *, group: str | None = None, trace: str = "", delay: int = 0, due: int = 0
+) -> Spec:
     """The spec of a new life of a job."""
     checked = "" if group is None else check_free_id(group, "group")
-    return Spec(run=new_nonce(), group=checked, trace=trace, **fields)
+    return Spec(run=new_nonce(), group=checked, trace=trace, delay=delay, due=due, **fields)
 
 
 def new_nonce() -> str:

@@ -165,14 +165,16 @@ class Queue(Listing):
         """
         check_text(data, "data")
         fields = {**self._fields, **pack_options(options)} if options else self._fields
-        spec = new_spec(fields, group=where.group, trace=where.trace)
-        at = ""
         if where.run_in is not None and where.run_at is not None:
             raise InvalidArgumentError("give run_in or run_at, not both")
+        at, delay, due = "", 0, 0
         if where.run_in is not None:
-            at = f"+{duration_ms(where.run_in, 'run_in')}"
+            delay = duration_ms(where.run_in, "run_in")
+            at = f"+{delay}"
         elif where.run_at is not None:
-            at = str(instant_ms(where.run_at, "run_at"))
+            due = instant_ms(where.run_at, "run_at")
+            at = str(due)
+        spec = new_spec(fields, group=where.group, trace=where.trace, delay=delay, due=due)
         new = NewJob(
             self.id,
             new_id() if where.id is None else check_free_id(where.id, "job id"),
@@ -264,9 +266,9 @@ class Queue(Listing):
             jobs += [self.added(new, run, answer, "raise") for (new, run), answer in zip(chunk, answers, strict=True)]
         return jobs
 
-    async def add_like(self, spec: str, data: str) -> Job:
+    async def add_like(self, spec: str, data: str, trace: str) -> Job:
         """Add a job with the options of an earlier spec, in a new life."""
-        like = msgspec.structs.replace(msgspec.json.decode(spec, type=Spec), run=new_nonce())
+        like = msgspec.structs.replace(msgspec.json.decode(spec, type=Spec), run=new_nonce(), trace=trace)
         new = NewJob(self.id, new_id(), msgspec.json.encode(like).decode(), data)
         runtime = await self.namespace.runtime()
         return self.added(new, like.run, await runtime.submit(new), "raise")

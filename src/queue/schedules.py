@@ -81,17 +81,45 @@ def fire_name(base: str, workflow: str, schedule_id: str) -> str:
     return f"{base}:{workflow}:{schedule_id}"
 
 
+class Fired:
+    """A fire that is watched. This one is by nobody.
+
+    Attributes:
+        trace: The trace context that its jobs carry.
+    """
+
+    trace: str = ""
+
+    def fired(self, job_ids: list[str]) -> None:
+        """It has added jobs."""
+
+
+def unwatched(_workflow: str, _schedule: str) -> Fired:
+    """Watch no fire."""
+    return Fired()
+
+
 class FireSchedules(Duty):
     """Add the jobs of schedules that are due. Any number of workers may; each fire happens once."""
 
     jitter = 0.0
 
     def __init__(
-        self, call: Caller, workflows: Sequence[str], safety: float, report: Callable[[BaseException], None]
+        self,
+        call: Caller,
+        workflows: Sequence[str],
+        safety: float,
+        report: Callable[[BaseException], None],
+        fires: Callable[[str, str], Fired],
     ) -> None:
-        """Fire those of some workflows; ``report`` is called with what is wrong with one that cannot be fired."""
+        """Fire those of some workflows.
+
+        ``report`` is called with what is wrong with one that cannot be fired, ``fires`` (with workflow and schedule)
+        before each fire.
+        """
         super().__init__()
         self._report = report
+        self._fires = fires
         self._call = call
         self._workflows = list(workflows)
         self._safety = safety
@@ -125,8 +153,9 @@ class FireSchedules(Duty):
         name = fire_name(self._call.base, schedule.workflow, schedule.id)
         fires, armed = cadence.due(schedule.armed, now, name)
         spec = msgspec.json.decode(schedule.spec, type=Spec)
-        jobs = [(new_id(), _spec_of(spec, instant), schedule.data) for instant in fires[-JOBS_AT_ONCE:]]
-        await fire_schedule(
+        watched = self._fires(schedule.workflow, schedule.id)
+        jobs = [(new_id(), _spec_of(spec, instant, watched.trace), schedule.data) for instant in fires[-JOBS_AT_ONCE:]]
+        added = await fire_schedule(
             self._call,
             workflow=schedule.workflow,
             schedule=schedule.id,
@@ -137,11 +166,14 @@ class FireSchedules(Duty):
             overlap=schedule.overlap,
             jobs=jobs,
         )
+        if added > 0:
+            watched.fired([job_id for job_id, _, _ in jobs])
 
 
-def _spec_of(spec: Spec, instant: int) -> str:
+def _spec_of(spec: Spec, instant: int, trace: str) -> str:
     """The spec of the job of one instant."""
-    return msgspec.json.encode(msgspec.structs.replace(spec, run=new_nonce(), scheduled=instant)).decode()
+    new = msgspec.structs.replace(spec, run=new_nonce(), scheduled=instant, trace=trace)
+    return msgspec.json.encode(new).decode()
 
 
 def _instant(ms: float) -> datetime:

@@ -102,8 +102,8 @@ class Schedules:
         due = None if armed is None else schedule.cadence.fire_ms(armed, self._name(schedule_id))
         return await self._set_paused(schedule_id, paused=False, armed=armed, due=due)
 
-    async def trigger(self, schedule_id: str) -> Job:
-        """Add a job of a schedule now; its cadence is unchanged.
+    async def trigger(self, schedule_id: str, *, trace: str = "") -> Job:
+        """Add a job of a schedule now; its cadence is unchanged. It carries ``trace``, the caller's trace context.
 
         Raises:
             ScheduleNotFoundError: There is no such schedule.
@@ -111,7 +111,7 @@ class Schedules:
         fields = await self._fields(schedule_id)
         if not fields:
             raise ScheduleNotFoundError(f"there is no schedule {schedule_id!r} of workflow {self._queue.id!r}")
-        return await self._queue.add_like(fields["spec"], fields["data"])
+        return await self._queue.add_like(fields["spec"], fields["data"], trace)
 
     async def get(self, schedule_id: str) -> Schedule | None:
         """A schedule, or None."""

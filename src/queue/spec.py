@@ -30,5 +30,12 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     max_stalled: int = 3
     strict: bool = False
     round: int = 0
+    delay: Annotated[int, "how long after it was created it may be started"] = 0
+    due: Annotated[int, "the instant before which it must not be started"] = 0
     scheduled: Annotated[int, "of a schedule's job: the instant that it stands for"] = 0
     trace: Annotated[str, "the caller's trace context"] = ""
+
+    @property
+    def due_ms(self) -> int:
+        """When the job could be started first."""
+        return max(self.created + self.delay, self.due)

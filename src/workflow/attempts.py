@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-from ..errors import JobFailedError, SerializationError
+from ..errors import JobFailedError
 from ..queue.claim import Claim, EndReason
 from ..queue.deciding import decide
 from ..queue.job import Job as QueueJob
@@ -14,6 +15,7 @@ from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
 from .job import Job
 from .run import Run
+from .telemetry import UNOBSERVED, ObservedAttempt, Observer
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -38,50 +40,70 @@ class Attempts:
         self._workflow = workflow
         self._threads = threads
         self._callbacks = callbacks
-        self.recorder: Recorder | None = None
+        self._observer: Observer | None = None
+        self._recorder: Recorder | None = None
+
+    def prepare(self, recorder: Recorder) -> None:
+        """The worker starts, and records with this."""
+        self._recorder = recorder
+        self._observer = self._workflow.observer()
 
     async def __call__(self, claim: Claim) -> Outcome:
         """Run a claim, to its outcome."""
         workflow, run = self._workflow, None
+        observed = None if self._observer is None else self._observer.attempt(claim)
         outcome: Outcome
         error: BaseException | None
         try:
             value = workflow.read_input(claim.data)
-        except SerializationError as misfit:
-            # no attempt will read it better: a person has to mend the data or the code, and retry it
-            outcome, error = Failed(Failure.of(misfit)), misfit
-        else:
-            try:
-                run = self._run(claim, value)
-                outcome = await _outcome_of(claim, run)
-                error = run.error
-            except Exception as broken:  # noqa: BLE001 - what fails around a run fails its job
-                outcome, error = decide(broken, claim.spec, claim.failures), broken
-        if self._callbacks.wants_failures:
-            claim.settled = partial(self._settled, claim, run, error)
+            run = self._run(claim, value, observed)
+            with UNOBSERVED if observed is None else observed.active():
+                ended = run.start()
+            outcome, error = await _outcome_of(claim, run, ended), run.error
+        except Exception as broken:  # noqa: BLE001 - what fails around a run fails its job
+            # an input that does not fit is read no better by another attempt: a person has to mend it, and retry
+            outcome = Failed(Failure.of(broken)) if run is None else decide(broken, claim.spec, claim.failures)
+            error = broken
+        except BaseException:
+            if observed is not None:
+                observed.ended(None, lost=claim.ended is EndReason.LOST)
+            raise
+        if observed is not None:
+            observed.ended(outcome, lost=claim.ended is EndReason.LOST)
+        if observed is not None or self._callbacks.wants_failures:
+            claim.settled = partial(self._settled, claim, run, error, observed)
         return workflow.notes.write_outcome(outcome)
 
-    def _run(self, claim: Claim, value: Any) -> Run:
+    def _run(self, claim: Claim, value: Any, observed: ObservedAttempt | None) -> Run:
         workflow = self._workflow
-        assert self.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
+        assert self._recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
         run = new_run(
             workflow,
             value,
             job_id=claim.id,
             spec=claim.spec,
             failures=claim.failures,
-            journal=ClaimJournal(claim, self.recorder),
+            journal=ClaimJournal(claim, self._recorder),
             threads=self._threads,
+            observed=observed,
         )
         claim.threads = lambda: run.threads_running
         claim.on_event(run.event_arrived)
         return run
 
-    def _settled(self, claim: Claim, run: Run | None, error: BaseException | None, outcome: Outcome) -> None:
-        """An outcome has been committed: tell of an attempt that has failed."""
-        if not isinstance(outcome, (Failed, Retry)):
-            return
-        if isinstance(outcome, Failed) and run is not None and run.undoing:
+    def _settled(
+        self,
+        claim: Claim,
+        run: Run | None,
+        error: BaseException | None,
+        observed: ObservedAttempt | None,
+        outcome: Outcome,
+    ) -> None:
+        """An outcome has been committed: tell of it."""
+        undoing = run is not None and run.undoing
+        if observed is not None:
+            observed.settled(outcome, goes_on=isinstance(outcome, Failed) and outcome.undo > 0 and not undoing)
+        if not isinstance(outcome, (Failed, Retry)) or (isinstance(outcome, Failed) and undoing):
             return  # everything is undone after a failure that was told of then
         workflow = self._workflow
         if error is None:
@@ -97,8 +119,9 @@ class Attempts:
 
 
 class RunSettings(TypedDict, total=False):
-    """What a simulation has otherwise than a worker; see ``Run``."""
+    """What a worker has and a simulation has not, or has otherwise; see ``Run``."""
 
+    observed: ObservedAttempt | None
     rng: Rng
     interceptor: Interceptor
     in_place_ms: int
@@ -137,14 +160,12 @@ def new_run(
     )
 
 
-async def _outcome_of(claim: Claim, run: Run) -> Outcome:
-    outcome = run.start()
-
+async def _outcome_of(claim: Claim, run: Run, ended: asyncio.Future[Outcome]) -> Outcome:
     def end(reason: EndReason) -> None:
         run.end(reason, run.notes.read(claim.detail))
 
     claim.on_end(end)
-    result = await outcome
+    result = await ended
     if run.ended is EndReason.LOST:
         claim.end(EndReason.LOST)
     return result

@@ -118,11 +118,14 @@ class ChildSteps:
         kept = False
         try:
             child_id = engine.journal.child_id(call.path)
-            if call.path not in engine.calls.recorded:
+            if call.path in engine.calls.recorded:
+                engine.replayed()
+            else:
                 engine.must_run(call)
-                child = await workflow.new_child(call.path, child_id, input, options)
-                await engine.start_children(call, [child], policy="fail")
-                await engine.await_children(call, call.path, [call.path])
+                with engine.observe(call.kind, name, call.path):
+                    child = await workflow.new_child(call.path, child_id, input, options)
+                    await engine.start_children(call, [child], policy="fail")
+                    await engine.await_children(call, call.path, [call.path])
             kept = True
             return _output(engine, workflow, child_id, call.path)
         finally:
@@ -156,10 +159,13 @@ class ChildSteps:
         kept = False
         try:
             child_id = engine.journal.child_id(call.path)
-            if call.path not in engine.calls.recorded:
+            if call.path in engine.calls.recorded:
+                engine.replayed()
+            else:
                 engine.must_run(call)
-                child = await workflow.new_child(call.path, child_id, input, options)
-                await engine.start_children(call, [child], policy="fail")
+                with engine.observe(call.kind, name, call.path):
+                    child = await workflow.new_child(call.path, child_id, input, options)
+                    await engine.start_children(call, [child], policy="fail")
             kept = True
             return Child(engine, call, workflow, child_id)
         finally:
@@ -256,14 +262,15 @@ class ChildSteps:
             started = engine.calls.recorded.get(call.path)
             if started is None:
                 engine.must_run(call)
-                children: list[NewChild] = []
-                for path, value in zip(paths, inputs, strict=True):
-                    children.append(await workflow.new_child(path, engine.journal.child_id(path), value, options))
-                    if len(children) % PREPARED_AT_ONCE == 0:
-                        await asyncio.sleep(0)  # others of the loop get their turn
-                await engine.start_children(call, children, policy=policy, most=most)
-                started = f"{CHILD_STARTED}{len(inputs)}"
-                await engine.record(call.path, started)
+                with engine.observe(call.kind, name, call.path):
+                    children: list[NewChild] = []
+                    for path, value in zip(paths, inputs, strict=True):
+                        children.append(await workflow.new_child(path, engine.journal.child_id(path), value, options))
+                        if len(children) % PREPARED_AT_ONCE == 0:
+                            await asyncio.sleep(0)  # others of the loop get their turn
+                    await engine.start_children(call, children, policy=policy, most=most)
+                    started = f"{CHILD_STARTED}{len(inputs)}"
+                    await engine.record(call.path, started)
                 engine.keep(call, started)
             elif started != f"{CHILD_STARTED}{len(inputs)}":
                 state, count = read_checkpoint(started, Kind.CHILD, call.path)

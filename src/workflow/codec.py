@@ -144,7 +144,9 @@ class Notes:
             return outcome
         if isinstance(outcome, (Failed, Retry)):
             return msgspec.structs.replace(outcome, failure=self.write_failure(outcome.failure))
-        return Cancelled(self.write(outcome.reason)) if isinstance(outcome, Cancelled) else outcome
+        if isinstance(outcome, Cancelled):
+            return msgspec.structs.replace(outcome, reason=self.write(outcome.reason))
+        return outcome
 
 
 PLAIN: Final = Notes(None)

@@ -95,10 +95,11 @@ async def _call(engine: Engine, undo: Undo) -> None:
     function = engine.function_of(undo.path, undo.function)
     engine.undoing = True
     try:
-        if is_async(function):
-            await function(*undo.args, **undo.kwargs)
-        else:
-            await engine.in_thread(partial(function, *undo.args, **undo.kwargs))
+        with engine.observe("compensation", undo.path.rpartition("/")[2], undo.path):
+            if is_async(function):
+                await function(*undo.args, **undo.kwargs)
+            else:
+                await engine.in_thread(partial(function, *undo.args, **undo.kwargs))
     finally:
         engine.undoing = False
 

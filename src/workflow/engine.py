@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -16,6 +17,7 @@ from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
 from .interceptor import Interceptor
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
 from .paths import escaped
+from .telemetry import UNOBSERVED, ObservedAttempt
 from .threads import Threads
 from .values import Values, check_function, result_hint
 
@@ -35,6 +37,7 @@ class Engine:
         non_retryable: The workflow's error types that are for good.
         on_lost: Called when a write was refused because the claim is lost.
         progress_type: What its progress must be.
+        observed: What its steps tell of themselves, where anybody wants to know.
         namespace: What the workflows that it starts as children must be of; None: anything.
         thread: The thread of a plain workflow, by its identity; None in an async one.
         tasks: What a plain workflow's thread has the loop do.
@@ -45,7 +48,7 @@ class Engine:
     """
 
     __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "namespace", "non_retryable",
-                 "on_lost", "progress_type", "tasks", "thread", "undoing", "undos", "undos_known",
+                 "observed", "on_lost", "progress_type", "tasks", "thread", "undoing", "undos", "undos_known",
                  "values")  # fmt: skip
 
     def __init__(
@@ -68,6 +71,7 @@ class Engine:
         self.non_retryable = non_retryable
         self.on_lost = on_lost
         self.progress_type: Any = Any
+        self.observed: ObservedAttempt | None = None
         self.namespace: object = None
         self.thread: int | None = None
         self.tasks: set[asyncio.Task[object]] = set()
@@ -225,6 +229,7 @@ class Engine:
         """
         if self._interceptor is not None:
             self._interceptor.replays(call.path)
+        self.replayed()
         state, rest = read_checkpoint(text, Kind.DO, call.path)
         if state == FAILED:
             failure = self.values.load_failure(rest)
@@ -232,6 +237,15 @@ class Engine:
                 step=call.path, type=failure.type, message=failure.message, traceback=failure.traceback
             )
         return self.values.load_again(rest, result_hint(function), "its result", call.path)
+
+    def observe(self, kind: str, name: str, path: str) -> AbstractContextManager[object]:
+        """Have a step that is not replayed be watched for the block, where anybody wants to know of it."""
+        return UNOBSERVED if self.observed is None else self.observed.step(kind, name, path)
+
+    def replayed(self) -> None:
+        """A step gives what it gave in an earlier attempt."""
+        if self.observed is not None:
+            self.observed.replayed()
 
     def function_of(self, path: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """What to call for a step or a compensation: the function that was given, unless a test has another."""

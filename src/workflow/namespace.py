@@ -14,12 +14,18 @@ from .codec import Codec, CodedSerializer, Notes, check_codec
 from .context import Context, SyncContext
 from .flow import Flow, flatten
 from .job import Job
+from .pending import Pending
+from .telemetry import Telemetry
 from .values import Serializer
 from .worker import Worker, WorkerSettings
 from .workflow import GroupOf, RunFunction, Workflow
 
 if TYPE_CHECKING:
     import redis.asyncio
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from .metrics import Metrics
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
@@ -39,6 +45,8 @@ class WorkflowNamespace:
         producer_timeout: How long a producer's call may take, Redis being away, before it fails: ``timedelta`` or
             seconds.
         codec: Encrypts or compresses everything that is stored of values and failures; see ``Codec``.
+        tracer_provider: OpenTelemetry's provider for spans. Default: the one that the process has set, if any.
+        meter_provider: The same for metrics.
         **defaults: Options of every job, below those of its workflow and its call; see ``JobOptions``.
 
     Example:
@@ -55,6 +63,8 @@ class WorkflowNamespace:
         limiters: Mapping[str, RateLimit] | None = None,
         producer_timeout: Duration = 5.0,
         codec: Codec | None = None,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
         **defaults: Unpack[JobOptions],
     ) -> None:
         self.queues: Final = Namespace(
@@ -71,6 +81,8 @@ class WorkflowNamespace:
         self.id: Final = id
         self.serializer: Final[Serializer] = serializer if codec is None else CodedSerializer(serializer, codec)
         self.notes: Final = Notes(codec)
+        self.telemetry: Final = Telemetry(id, tracer_provider, meter_provider)
+        self._meter_provider = meter_provider
         self._workflows: dict[str, Workflow[Any, Any]] = {}
 
     def __repr__(self) -> str:
@@ -204,6 +216,15 @@ class WorkflowNamespace:
         await (await self.queues.runtime()).add_flow(nodes)
         return Job(root.workflow, QueueJob(root.workflow.queue, nodes[0].id, run))
 
+    def pending(self) -> Pending:
+        """Collect runs during a transaction, and send them when it has committed. See ``Pending``.
+
+        Example:
+            >>> async with ns.pending() as pending, session.begin():
+            ...     pending.run(ship, Shipment(order.id))
+        """
+        return Pending(self)
+
     def worker(self, *, concurrency: int = 10, **settings: Unpack[WorkerSettings]) -> Worker:
         """A worker of all workflows created so far, with one pool of slots, for ``async with``.
 
@@ -216,6 +237,24 @@ class WorkflowNamespace:
     async def work(self, *, concurrency: int = 10, **settings: Unpack[WorkerSettings]) -> None:
         """Work on all workflows of the namespace until stopped or signalled: the whole of a worker process."""
         await self.worker(concurrency=concurrency, **settings).run()
+
+    def metrics(self) -> Metrics:
+        """Gauges of its jobs by state, and of how long the oldest has waited: read whenever metrics are collected.
+
+        To be started in one process of the namespace: ``with ns.metrics(): ...``, or ``start`` and ``stop``.
+
+        Raises:
+            InvalidArgumentError: OpenTelemetry's API is not installed.
+
+        Example:
+            >>> with ns.metrics():
+            ...     await ns.work()
+        """
+        try:
+            from .metrics import Metrics  # noqa: PLC0415 - it imports the API
+        except ImportError as error:
+            raise InvalidArgumentError(f"metrics need OpenTelemetry: pip install 'lanner[otel]' ({error})") from error
+        return Metrics(self, self._meter_provider)
 
     async def set_limits(self, *, concurrency: int | None) -> None:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""

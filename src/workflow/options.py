@@ -57,9 +57,14 @@ class LimitSettings(TypedDict, total=False):
 
 
 def split_options(
-    options: Mapping[str, Any], group: str | None, run_in: Duration | None, run_at: datetime | None
+    options: Mapping[str, Any],
+    group: str | None,
+    run_in: Duration | None,
+    run_at: datetime | None,
+    *,
+    trace: str,
 ) -> tuple[Added, dict[str, Any]]:
-    """Which job it is, and the options that are left."""
+    """Which job it is, and the options that are left. It carries ``trace``, the caller's trace context."""
     rest: dict[str, Any] = dict(options)
     rest.pop("group", None)
     where = Added(
@@ -70,6 +75,7 @@ def split_options(
         unique=rest.pop("unique", "live"),
         throttle=rest.pop("throttle", None),
         debounce=rest.pop("debounce", None),
+        trace=trace,
     )
     return where, rest
 

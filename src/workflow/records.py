@@ -24,8 +24,9 @@ def readable(record: Record, notes: Notes) -> Record:
 
 def _readable_checkpoint(text: str, notes: Notes) -> str:
     kind = next((each for each in Kind if text.startswith(each)), None)
-    if kind is None:
-        return notes.read(text)
+    if kind is None:  # of a compensation: how often the job had failed, and what that one failed with
+        failures, separator, note = text.partition(":")
+        return failures + separator + notes.read(note)
     state, rest = text[len(kind) : len(kind) + 1], text[len(kind) + 1 :]
     if state == DONE:
         rest = notes.read_value(rest)

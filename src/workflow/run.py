@@ -22,6 +22,7 @@ from .context import Context, SyncContext
 from .engine import Engine
 from .interceptor import Interceptor
 from .journal import Journal, Kind
+from .telemetry import ObservedAttempt
 from .threads import Threads, Work
 from .values import Serializer, Values, is_async
 
@@ -55,6 +56,7 @@ class Run:
         serializer: Serializer,
         notes: Notes = PLAIN,
         progress_type: Any = Any,
+        observed: ObservedAttempt | None = None,
         namespace: object = None,
         threads: Threads,
         non_retryable: tuple[type[BaseException], ...] = (),
@@ -77,6 +79,7 @@ class Run:
             serializer: How values are written.
             notes: How texts are written that people read.
             progress_type: What its progress must be.
+            observed: What the attempt tells of itself, where anybody wants to know.
             namespace: What the workflows that it starts as children must be of; None: anything.
             threads: Where plain functions run.
             non_retryable: Error types that are for good, as ``NonRetryableError`` is.
@@ -105,6 +108,7 @@ class Run:
             journal, self._values, threads, non_retryable, self._lost, interceptor=interceptor, quiet=quiet
         )
         self._engine.progress_type = progress_type
+        self._engine.observed = observed
         self._engine.namespace = namespace
         self._calls = self._engine.calls
         self._input = value

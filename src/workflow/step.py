@@ -187,19 +187,20 @@ class Steps(ChildSteps):
             engine.must_run(call)
             await engine.keep_undos()
             here.set(call)
-            try:
-                function = engine.function_of(call.path, fn)
-                if is_async(function):
-                    value = await function(*args, **kwargs)
-                else:
-                    value = await self._in_thread(call, function, args, kwargs)
-            except BaseException as error:
-                if failure := engine.failure_to_keep(call, error):
-                    await engine.record(call.path, failure)
-                    engine.keep(call, failure)
-                raise
-            text = DO_DONE + engine.values.dump(value, "its result", call.path)
-            await engine.record(call.path, text)
+            with engine.observe(call.kind, name, call.path):
+                try:
+                    function = engine.function_of(call.path, fn)
+                    if is_async(function):
+                        value = await function(*args, **kwargs)
+                    else:
+                        value = await self._in_thread(call, function, args, kwargs)
+                except BaseException as error:
+                    if failure := engine.failure_to_keep(call, error):
+                        await engine.record(call.path, failure)
+                        engine.keep(call, failure)
+                    raise
+                text = DO_DONE + engine.values.dump(value, "its result", call.path)
+                await engine.record(call.path, text)
             if call.outer is not None:
                 engine.keep(call, text)
             kept = True
@@ -225,15 +226,20 @@ class Steps(ChildSteps):
         call = calls.enter(Kind.WAIT, name, scope)
         kept = False
         try:
-            if (text := calls.recorded.get(call.path)) is None:
-                engine.must_run(call)
-                until = engine.journal.now_ms() + duration if instant is None else instant
-                await engine.begin_wait(call, until)
-            else:
+            if (text := calls.recorded.get(call.path)) is not None:
                 until = call.until_ms = int(read_checkpoint(text, Kind.WAIT, call.path)[1])
-            while (left := until - engine.journal.now_ms()) > 0:
+            else:
+                until = engine.journal.now_ms() + duration if instant is None else instant
+            if text is not None and until <= engine.journal.now_ms():
+                engine.replayed()
+            else:
                 engine.must_run(call)
-                await calls.park(call, left / 1000)
+                with engine.observe(call.kind, name, call.path):
+                    if text is None:
+                        await engine.begin_wait(call, until)
+                    while (left := until - engine.journal.now_ms()) > 0:
+                        engine.must_run(call)
+                        await calls.park(call, left / 1000)
             kept = True
         finally:
             if not kept:
@@ -269,10 +275,16 @@ class Steps(ChildSteps):
         if (text := engine.calls.recorded.get(call.path)) is not None:
             state, rest = read_checkpoint(text, Kind.EVENT, call.path)
             if state != PENDING:
+                engine.replayed()
                 return None if state == EXPIRED else rest
             until = call.until_ms = int(rest)
         engine.must_run(call)
         call.event = name
+        with engine.observe(call.kind, name, call.path):
+            return await self._arrival(call, name, until)
+
+    async def _arrival(self, call: Call, name: str, until: int | None) -> str | None:
+        engine = self._engine
         while True:
             call.told = False
             over = until is not None and until <= engine.journal.now_ms()

@@ -67,15 +67,16 @@ class SyncSteps:
             if len(engine.undos) > engine.undos_known:
                 engine.from_thread(engine.keep_undos())
             here.set(call)
-            try:
-                value = engine.function_of(call.path, fn)(*args, **kwargs)
-            except BaseException as error:
-                if failure := engine.failure_to_keep(call, error):
-                    engine.from_thread(engine.record(call.path, failure))
-                    engine.keep(call, failure)
-                raise
-            text = DO_DONE + engine.values.dump(value, "its result", call.path)
-            engine.from_thread(engine.record(call.path, text))
+            with engine.observe(call.kind, name, call.path):
+                try:
+                    value = engine.function_of(call.path, fn)(*args, **kwargs)
+                except BaseException as error:
+                    if failure := engine.failure_to_keep(call, error):
+                        engine.from_thread(engine.record(call.path, failure))
+                        engine.keep(call, failure)
+                    raise
+                text = DO_DONE + engine.values.dump(value, "its result", call.path)
+                engine.from_thread(engine.record(call.path, text))
             if call.outer is not None:
                 engine.keep(call, text)
             kept = True

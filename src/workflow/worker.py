@@ -69,7 +69,8 @@ class Worker:
         if not workflows:
             raise InvalidArgumentError(f"namespace {namespace.id!r} has no workflows to work on: create one first")
         self._callbacks = Callbacks(settings.get("on_failed"), settings.get("on_error"))
-        others: dict[str, Any] = {**settings, "on_error": self._callbacks.error}
+        fires = workflows[0].namespace.telemetry.fire
+        others: dict[str, Any] = {**settings, "on_error": self._callbacks.error, "fires": fires}
         others.pop("on_failed", None)
         self._threads = Threads(concurrency)
         self._attempts = {workflow.id: Attempts(workflow, self._threads, self._callbacks) for workflow in workflows}
@@ -121,7 +122,7 @@ class Worker:
 
     def _prepare(self) -> None:
         for attempts in self._attempts.values():
-            attempts.recorder = self._worker.recorder
+            attempts.prepare(self._worker.recorder)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from ..errors import InvalidArgumentError, SerializationError
 from ..queue.cadence import CatchUp, cadence
 from ..queue.listing import Counts, State
-from ..queue.options import Duration
+from ..queue.options import Duration, new_id
 from ..queue.queue import Added
 from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
@@ -28,6 +28,7 @@ from .options import (
     pop_if_exists,
     split_options,
 )
+from .telemetry import Observer, Sending
 from .values import Serializer, result_hint
 from .watching import JobEvent, events_of
 from .worker import Worker, WorkerSettings
@@ -108,25 +109,27 @@ class Workflow(Generic[InputT, OutputT]):
         Example:
             >>> job = await signup.run(Signup("ada@example.org"), id="ada", max_attempts=5)
         """
-        return await self._add(input, options)
+        return await self._add("run", input, options)
 
     async def run_in(self, input: InputT, delay: Duration, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
         """Have the workflow run after a delay (``timedelta`` or seconds, by Redis' clock). See ``run``."""
-        return await self._add(input, options, run_in=delay)
+        return await self._add("run_in", input, options, run_in=delay)
 
     async def run_at(self, input: InputT, instant: datetime, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
         """Have the workflow run at an instant, an aware ``datetime``; a past one is simply due. See ``run``."""
-        return await self._add(input, options, run_at=instant)
+        return await self._add("run_at", input, options, run_at=instant)
 
     async def run_many(self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]) -> list[Job[OutputT]]:
         """Have the workflow run for each input, in calls of 200. ``id`` is no option here. See ``run``."""
         if "id" in options:
             raise InvalidArgumentError("run_many takes no id=: every job needs one of its own; leave it out")
         prepared: list[tuple[NewJob, str]] = []
-        for value in inputs:
-            where, rest = await self._where(value, options)
-            prepared.append(self.queue.prepare(self._text_of(value), where, rest))
-        return [Job(self, job) for job in await self.queue.send_many(prepared)]
+        with self._sending("run_many") as sending:
+            for value in inputs:
+                where, rest = await self._where(value, options)
+                prepared.append(self.queue.prepare(self._text_of(value), where, rest))
+            sending.added_many(len(prepared))
+            return [Job(self, job) for job in await self.queue.send_many(prepared)]
 
     async def execute(
         self,
@@ -145,9 +148,13 @@ class Workflow(Generic[InputT, OutputT]):
         Example:
             >>> engagement = await signup.execute(Signup("ada@example.org"), timeout=30)
         """
-        where, rest = await self._where(input, options)
-        text, if_exists = self._text_of(input), pop_if_exists(rest)
-        return self.read_output(await self.queue.execute(text, where, rest, if_exists, timeout=timeout))
+        with self._sending("execute") as sending:
+            where, rest = await self._where(input, options)
+            text, if_exists = self._text_of(input), pop_if_exists(rest)
+            if sending.wanted:
+                where = replace(where, id=where.id or new_id())
+                sending.added(str(where.id))
+            return self.read_output(await self.queue.execute(text, where, rest, if_exists, timeout=timeout))
 
     async def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> AsyncGenerator[JobEvent[OutputT]]:
         """Run, and watch the job from its first moment: see ``Job.watch``.
@@ -156,8 +163,13 @@ class Workflow(Generic[InputT, OutputT]):
             >>> async for event in signup.run_and_watch(Signup("ada@example.org")):
             ...     print(event.kind, event.value)
         """
-        where, rest = await self._where(input, options)
-        text, if_exists = self._text_of(input), pop_if_exists(rest)
+        # the caller's code runs between the events: the span is over before, and is not current for it
+        with self._sending("run_and_watch") as sending:
+            where, rest = await self._where(input, options)
+            text, if_exists = self._text_of(input), pop_if_exists(rest)
+            if sending.wanted:
+                where = replace(where, id=where.id or new_id())
+                sending.added(str(where.id))
         async with aclosing(events_of(self, self.queue.add_and_watch(text, where, rest, if_exists))) as events:
             async for event in events:
                 yield event
@@ -246,7 +258,11 @@ class Workflow(Generic[InputT, OutputT]):
         Raises:
             ScheduleNotFoundError: There is no such schedule.
         """
-        return Job(self, await self.queue.schedules.trigger(schedule_id))
+        with self._sending("trigger_schedule") as sending:
+            trace = self._namespace.telemetry.carried()
+            job = await self.queue.schedules.trigger(schedule_id, trace=trace)
+            sending.added(job.id)
+            return Job(self, job)
 
     def get_job(self, job_id: str) -> Job[OutputT]:
         """The handle of a job by its id, from any process."""
@@ -352,7 +368,7 @@ class Workflow(Generic[InputT, OutputT]):
             InvalidArgumentError: An option cannot be used.
             SerializationError: The input does not fit the workflow's schema.
         """
-        where, rest = split_options(options, group, run_in, run_at)
+        where, rest = split_options(options, group, run_in, run_at, trace=self._namespace.telemetry.carried())
         return self.queue.prepare(self._text_of(input), where, rest)
 
     def group_of(self, input: InputT, given: str | None) -> str | Awaitable[str | None] | None:
@@ -377,6 +393,10 @@ class Workflow(Generic[InputT, OutputT]):
         where, rest = await self._where(input, {**options, "id": child_id})
         new, _ = self.queue.prepare(self._text_of(input), where, rest)
         return NewChild(path, self.id, new.id, new.spec, new.data)
+
+    def observer(self) -> Observer | None:
+        """What watches the attempts at its jobs; None: nobody wants to know."""
+        return self._namespace.telemetry.observer(self.id)
 
     def read_input(self, text: str) -> InputT:
         """A job's input from its payload.
@@ -415,12 +435,24 @@ class Workflow(Generic[InputT, OutputT]):
         except SerializationError as error:
             raise SerializationError(f"workflow {self.id!r}: the progress is not of its type: {error}") from error
 
+    def _sending(self, operation: str) -> Sending:
+        return self._namespace.telemetry.sending(self.id, operation)
+
     async def _add(
-        self, value: InputT, options: RunOptions, *, run_in: Duration | None = None, run_at: datetime | None = None
+        self,
+        operation: str,
+        value: InputT,
+        options: RunOptions,
+        *,
+        run_in: Duration | None = None,
+        run_at: datetime | None = None,
     ) -> Job[OutputT]:
-        where, rest = await self._where(value, options, run_in=run_in, run_at=run_at)
-        if_exists = pop_if_exists(rest)
-        return Job(self, await self.queue.add_prepared(self._text_of(value), where, rest, if_exists))
+        with self._sending(operation) as sending:
+            where, rest = await self._where(value, options, run_in=run_in, run_at=run_at)
+            if_exists = pop_if_exists(rest)
+            job = await self.queue.add_prepared(self._text_of(value), where, rest, if_exists)
+            sending.added(job.id)
+            return Job(self, job)
 
     def _text_of(self, value: InputT) -> str:
         """The payload of an input, read again as a worker will."""
@@ -440,7 +472,8 @@ class Workflow(Generic[InputT, OutputT]):
         run_in: Duration | None = None,
         run_at: datetime | None = None,
     ) -> tuple[Added, dict[str, Any]]:
-        return split_options(options, await self._group_for(value, options.get("group")), run_in, run_at)
+        group = await self._group_for(value, options.get("group"))
+        return split_options(options, group, run_in, run_at, trace=self._namespace.telemetry.carried())
 
     async def _group_for(self, value: InputT, given: str | None) -> str | None:
         found = self.group_of(value, given)

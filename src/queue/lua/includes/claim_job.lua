@@ -7,7 +7,8 @@
 
 --- Put one waiting job into a worker's hands; what counts as claimed is for the caller to enter.
 --- `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
---- Returns what the worker gets (id, data, spec, failed attempts, checkpoints) and whether an attempt was started; nil
+--- Returns what the worker gets (id, data, spec, failed attempts: empty if it was never started before and waited for
+--- nobody, checkpoints) and whether an attempt was started; nil
 --- for a job that is not there to claim: gone, or expired before it began, which fails it; false for one that may not.
 local function claimJob(base, workflow, id, place, token, now, mayStart)
   local job = keyOf(base, workflow, 'j', id)
@@ -33,5 +34,6 @@ local function claimJob(base, workflow, id, place, token, now, mayStart)
   -- a first attempt has no checkpoints to read, but what its children left there
   local steps = {}
   if record[4] or record[5] or record[7] then steps = readSteps(base, workflow, id) end
-  return { id, record[2], record[3], record[4] or '0', steps }, not record[5]
+  local failures = record[4] or ((record[5] or record[7]) and '0' or '')
+  return { id, record[2], record[3], failures, steps }, not record[5]
 end
