@@ -1,4 +1,6 @@
+--- @include add_delayed
 --- @include claim_job
+--- @include held_group
 --- @include key_of
 --- @include maintain_group
 --- @include open_budgets
@@ -33,11 +35,12 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
         if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group then
           local head = redis.call('ZPOPMIN', waiting)
           id, place = head[1], head[2]
-          if #grouped > 0 then
-            budgets = openGroupBudgets(base, grouped, group, now)
-            groupOpen, groupAgain = roomWithin(budgets)
-          end
         end
+      end
+      local counted = id and #grouped > 0 and (group or heldGroup(base, workflow, id))
+      if counted then
+        budgets = openGroupBudgets(base, grouped, counted, now)
+        groupOpen, groupAgain = roomWithin(budgets)
       end
       tries = tries + 1
       local claim, started = nil, false
@@ -55,11 +58,11 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
         end
       elseif claim == false then
         refused = starts >= open
-        redis.call('ZADD', waiting or ready, place, waiting and id or popped[i])
-        if not refused then
-          throttleGroup(base, workflow, group, groupAgain)
-          aside = math.min(aside or groupAgain, groupAgain)
-        end
+        if not refused then aside = math.min(aside or groupAgain, groupAgain) end
+        if refused or group then redis.call('ZADD', waiting or ready, place, waiting and id or popped[i]) end
+        if not refused and group then throttleGroup(base, workflow, group, groupAgain) end
+        -- nobody else of its group may run before it
+        if not refused and not group then addDelayed(base, workflow, id, groupAgain) end
       end
       if group then soonest = math.min(soonest, maintainGroup(base, workflow, group) or math.huge) end
       if refused or (popped[i + 3] and soonest < tonumber(popped[i + 3])) then
