@@ -114,6 +114,10 @@ class Look:
         seconds, micros = self._client("TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
+    def names(self) -> list[str]:
+        """What keys there are, without the base."""
+        return [key.removeprefix(f"{self.base}:") for key in self._client("KEYS", f"{self.base}:*")]
+
     def field(self, workflow: str, job_id: str, name: str) -> str | None:
         """A field of a job's record."""
         answer: str | None = self("HGET", f"{workflow}:j:{job_id}", name)
