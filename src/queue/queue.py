@@ -19,7 +19,17 @@ from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
 from .scripts.recording import Checkpoint, append_log, record_steps, report_progress
 from .spec import Spec
-from .validation import check_cap, check_choice, check_free_id, check_id, check_int, check_text, duration_ms, instant_ms
+from .validation import (
+    check_cap,
+    check_choice,
+    check_free_id,
+    check_id,
+    check_int,
+    check_text,
+    duration_ms,
+    instant_ms,
+    shown,
+)
 
 if TYPE_CHECKING:
     from .namespace import Namespace
@@ -417,6 +427,9 @@ class Queue(Listing):
 def _dedup(where: Added) -> str:
     if where.throttle is None and where.debounce is None:
         return ""
+    for name, given in (("throttle", where.throttle), ("debounce", where.debounce)):
+        if given is not None and not isinstance(given, Dedup):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
+            raise InvalidArgumentError(f"{name} must be a Dedup(key, window), not {shown(given)}")
     if where.throttle is not None and where.debounce is not None:
         raise InvalidArgumentError("give throttle or debounce, not both")
     if where.throttle is not None:
