@@ -28,8 +28,10 @@ from .errors import (
     ScheduleNotFoundError,
     SerializationError,
     ServerVersionError,
+    SimulationError,
     StepError,
     StepFailedError,
+    UnsentJobsError,
     WaitTimeoutError,
 )
 from .queue.limits import RateLimit
@@ -41,6 +43,7 @@ from .workflow.context import Context, SyncContext
 from .workflow.flow import Flow
 from .workflow.job import Job
 from .workflow.namespace import WorkflowNamespace
+from .workflow.pending import Pending
 from .workflow.tree import Tree
 from .workflow.watching import (
     JobCancelled,
@@ -88,6 +91,7 @@ __all__ = [
     "LannerError",
     "MapFailedError",
     "NonRetryableError",
+    "Pending",
     "RateLimit",
     "RateLimited",
     "RedisUnavailableError",
@@ -96,10 +100,12 @@ __all__ = [
     "ScheduleNotFoundError",
     "SerializationError",
     "ServerVersionError",
+    "SimulationError",
     "StepError",
     "StepFailedError",
     "SyncContext",
     "Tree",
+    "UnsentJobsError",
     "WaitTimeoutError",
     "Worker",
     "Workflow",

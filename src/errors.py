@@ -3,9 +3,9 @@
 All of them share one base class, ``LannerError``. This module imports nothing of Lanner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Final, TypeVar
 
 __all__ = [
     "ChildCancelledError",
@@ -34,8 +34,12 @@ __all__ = [
     "SimulationError",
     "StepError",
     "StepFailedError",
+    "UnsentJobsError",
     "WaitTimeoutError",
 ]
+
+
+NAMED: Final = 5
 
 
 class LannerError(Exception):
@@ -224,6 +228,44 @@ class EventTimeoutError(LannerError, TimeoutError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), str(self), dict(self.__dict__)))
+
+
+class UnsentJobsError(LannerError):
+    """Not all runs of a ``Pending`` could be sent. Each is named by the id of its workflow and its own.
+
+    Attributes:
+        sent: Those that have been added.
+        refused: Those that never will be, with the reasons: another job has the id, or their group could not be told.
+        unsent: Those that Redis did not answer for. They stay collected, and sending them again adds none twice.
+    """
+
+    def __init__(
+        self,
+        *,
+        sent: Sequence[tuple[str, str]],
+        refused: Mapping[tuple[str, str], Exception],
+        unsent: Sequence[tuple[str, str]],
+        cause: Exception | None = None,
+    ) -> None:
+        parts = [f"{len(sent)} of {len(sent) + len(refused) + len(unsent)} jobs were sent ({_listed(sent)})"]
+        if refused:
+            first = next(iter(refused.values()))
+            parts.append(f"{len(refused)} were refused ({_listed(list(refused))}), the first because {first}")
+        if unsent:
+            parts.append(f"{len(unsent)} were not sent ({_listed(unsent)}): {cause}; send them again")
+        super().__init__("; ".join(parts))
+        self.sent = list(sent)
+        self.refused = dict(refused)
+        self.unsent = list(unsent)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
+
+
+def _listed(jobs: Sequence[tuple[str, str]]) -> str:
+    """Some of the jobs, and how many more there are."""
+    shown = ", ".join(f"{workflow} {job_id!r}" for workflow, job_id in jobs[:NAMED])
+    return (shown + (f" and {len(jobs) - NAMED} more" if len(jobs) > NAMED else "")) or "none"
 
 
 class SimulationError(LannerError):

@@ -29,6 +29,11 @@ SCRIPTS = {
         "yacht: rejected",
         "plant: forgotten",
     ],
+    "enqueue_after_commit": [
+        "rolled back: nobody pays 1200 for Persuasion",
+        "order 1: shipped Emma",
+        "jobs: 1 completed, 0 waiting",
+    ],
     "nightly_report": ["the next one comes at 03:00", "Germany: 7 sold", "fires by the clock so far: 0"],
 }
 RUN_OTHERWISE = {"fastapi_service"}
