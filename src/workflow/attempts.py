@@ -15,7 +15,7 @@ from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
 from .job import Job
 from .run import Run
-from .telemetry import UNOBSERVED, ObservedAttempt, Observer
+from .telemetry import ObservedAttempt, Observer
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ class Attempts:
         try:
             value = workflow.read_input(claim.data)
             run = self._run(claim, value, observed)
-            with UNOBSERVED if observed is None else observed.active():
-                ended = run.start()
+            ended = run.start() if observed is None else observed.begin(run.start)
             outcome, error = await _outcome_of(claim, run, ended), run.error
         except Exception as broken:  # noqa: BLE001 - what fails around a run fails its job
             # an input that does not fit is read no better by another attempt: a person has to mend it, and retry

@@ -6,11 +6,11 @@ The API is not imported here. A process that has set a provider has imported it;
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
 from ..queue.claim import Claim
 from ..queue.outcome import Completed, Failed, Outcome, Retry
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .metrics import Instruments
     from .tracing import AttemptSpan, Tracing
 
+T = TypeVar("T")
 AttributeValue: TypeAlias = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int] | Sequence[float]
 SCOPE: Final = "lanner"
 SYSTEM: Final = "messaging.system"
@@ -171,9 +172,9 @@ class ObservedAttempt:
         self._replayed = 0
         self.span: AttemptSpan | None = None if observer.tracing is None else observer.tracing.attempt(claim)
 
-    def active(self) -> AbstractContextManager[None]:
-        """Within the block, what is begun belongs to the attempt's span."""
-        return UNOBSERVED if self.span is None else self.span.active()
+    def begin(self, start: Callable[[], T]) -> T:
+        """Start the attempt: what it does belongs to its span."""
+        return start() if self.span is None else self.span.within(start)
 
     def step(self, kind: str, name: str, path: str) -> ObservedStep:
         """A step that runs or waits, for the block."""

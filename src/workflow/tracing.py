@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import Token
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, set_span_in_context
@@ -44,6 +43,7 @@ from .telemetry import (
     Sending,
 )
 
+T = TypeVar("T")
 _W3C: Final = TraceContextTextMapPropagator()
 
 
@@ -179,12 +179,11 @@ class AttemptSpan:
         self.otel = span
         self._context = set_span_in_context(span, parent)
 
-    @contextmanager
-    def active(self) -> Generator[None]:
-        """Within the block it is the current span."""
+    def within(self, call: Callable[[], T]) -> T:
+        """Make a call in whose context it is the current span."""
         token = attach(self._context)
         try:
-            yield
+            return call()
         finally:
             detach(token)
 

@@ -1,0 +1,604 @@
+"""One trace from who enqueues a job through the queue, all of its attempts and sleeps, and its children."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState
+
+from lanner import (
+    Backoff,
+    Context,
+    Flow,
+    Job,
+    JobAlreadyExistsError,
+    JobCancelledError,
+    JobFailedError,
+    NonRetryableError,
+    StepFailedError,
+    SyncContext,
+    WorkflowNamespace,
+)
+from support.jobs import Look
+from support.servers import Server
+from support.spans import Spans, attributes_of, has_failed, id_of, trace_of
+from support.waiting import wait_until
+
+AT_ONCE = Backoff(first=0)
+
+
+@pytest.fixture
+def spans() -> Spans:
+    return Spans()
+
+
+@pytest.fixture
+async def namespace(server: Server, namespace_id: str, spans: Spans) -> AsyncIterator[WorkflowNamespace]:
+    async with WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=spans.provider) as namespace:
+        yield namespace
+
+
+async def is_in(job: Job[Any], state: str) -> bool:
+    return await job.state() == state
+
+
+async def nothing(*_: Any) -> None: ...
+
+
+async def echo(ctx: Context[Any]) -> Any:
+    return ctx.input
+
+
+async def test_a_job_is_one_trace_from_its_caller_through_queue_retries_and_sleeps(
+    namespace: WorkflowNamespace, spans: Spans
+) -> None:
+    async def run(ctx: Context[None]) -> str:
+        await ctx.step.do("prepare", nothing)
+        await ctx.step.wait("a moment", timedelta(seconds=1.2))
+        if ctx.attempt == 1:
+            raise ValueError("not yet")
+        return await ctx.step.wait_for_event("approved", type=str)
+
+    workflow = namespace.create_workflow("flow", run=run, max_attempts=2, backoff=AT_ONCE)
+    async with workflow.worker():
+        with spans.provider.get_tracer("app").start_as_current_span("request"):
+            job = await workflow.run(None)
+        await wait_until(lambda: is_in(job, "parked"))
+        await job.send_event("approved", "yes")
+        assert await job.wait(timeout=30) == "yes"
+        await wait_until(spans.has("process flow", 4))
+    assert spans.tree() == [
+        "request",
+        "  send flow",
+        "    process flow",
+        "      step prepare",
+        "      step a moment",
+        "    process flow",
+        "    process flow",
+        "      step approved",
+        "    process flow",
+        "      step approved",
+    ]
+    assert len({trace_of(span) for span in spans.ended}) == 1
+    runs = [attributes_of(span) for span in spans.named("process flow")]
+    assert [run["lanner.attempt"] for run in runs] == [1, 1, 2, 2]
+    assert [run["lanner.outcome"] for run in runs] == ["suspended", "retry", "suspended", "completed"]
+    # finished steps are replayed, which is no span of theirs
+    assert [run.get("lanner.steps.replayed") for run in runs] == [None, 2, 2, 2]
+    waits = [attributes_of(span)["lanner.outcome"] for span in spans.named("step approved")]
+    assert waits == ["interrupted", "completed"]
+
+
+async def test_a_failed_attempt_is_an_error_and_a_sleep_is_none(namespace: WorkflowNamespace, spans: Spans) -> None:
+    async def refuse() -> None:
+        raise LookupError("no such card")
+
+    async def run(ctx: Context[None]) -> None:
+        await ctx.step.wait("a moment", timedelta(seconds=1.2))
+        await ctx.step.do("charge", refuse)
+
+    workflow = namespace.create_workflow("flow", run=run, max_attempts=2, backoff=Backoff(first=timedelta(seconds=0.5)))
+    async with workflow.worker():
+        job = await workflow.run(None)
+        with pytest.raises(JobFailedError):
+            await job.wait(timeout=30)
+        await wait_until(spans.has("process flow", 3))
+    asleep, retried, failed = spans.named("process flow")
+    assert not has_failed(asleep)
+    assert asleep.events == ()
+    until = datetime.fromisoformat(attributes_of(asleep)["lanner.sleep.until"])
+    assert timedelta(0) < until - datetime.now(UTC) + timedelta(seconds=30) < timedelta(seconds=60)
+    for span, outcome in ((retried, "retry"), (failed, "failed")):
+        assert has_failed(span)
+        assert span.status.description == "no such card"
+        assert attributes_of(span)["error.type"] == "LookupError"
+        assert attributes_of(span)["lanner.outcome"] == outcome
+        (event,) = span.events
+        assert event.name == "exception"
+        told = event.attributes or {}
+        assert told["exception.type"] == "LookupError"
+        assert told["exception.message"] == "no such card"
+        assert 'raise LookupError("no such card")' in str(told["exception.stacktrace"])
+    assert 0 <= attributes_of(retried)["lanner.retry.delay"] <= 0.5
+    for step in spans.named("step charge"):
+        assert has_failed(step)
+        assert attributes_of(step)["lanner.outcome"] == "failed"
+    assert [has_failed(span) for span in spans.named("step a moment")] == [False]
+
+
+async def test_a_span_says_what_it_is_about(namespace: WorkflowNamespace, spans: Spans) -> None:
+    async def run(ctx: Context[str]) -> None:
+        with ctx.step.scope("item 7"):
+            await ctx.step.do("pack", nothing)
+
+    workflow = namespace.create_workflow("flow", run=run, get_group_id=lambda tenant: tenant)
+    async with workflow.worker() as worker:
+        await (await workflow.run("acme", id="one")).wait(timeout=30)
+        await wait_until(spans.has("process flow"))
+    shared = {"lanner.namespace": namespace.id, "lanner.workflow": "flow", "lanner.job.id": "one"}
+    messaging = {"messaging.system": "lanner", "messaging.destination.name": "flow", "messaging.message.id": "one"}
+    sent, processed, step = spans.one("send flow"), spans.one("process flow"), spans.one("step pack")
+    assert sent.kind is SpanKind.PRODUCER
+    assert attributes_of(sent) == {
+        **shared,
+        **messaging,
+        "messaging.operation.name": "run",
+        "messaging.operation.type": "send",
+    }
+    assert processed.kind is SpanKind.CONSUMER
+    assert attributes_of(processed) == {
+        **shared,
+        **messaging,
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+        "messaging.client.id": worker.id,
+        "lanner.group": "acme",
+        "lanner.attempt": 1,
+        "lanner.outcome": "completed",
+    }
+    assert step.kind is SpanKind.INTERNAL
+    assert attributes_of(step) == {
+        **shared,
+        "lanner.step.name": "pack",
+        "lanner.step.path": "item 7/pack",
+        "lanner.step.kind": "do",
+        "lanner.attempt": 1,
+        "lanner.outcome": "completed",
+    }
+    assert {span.instrumentation_scope.name for span in spans.ended if span.instrumentation_scope} == {"lanner"}
+
+
+async def test_every_call_that_enqueues_has_a_span_that_the_job_belongs_to(
+    namespace: WorkflowNamespace, spans: Spans
+) -> None:
+    workflow = namespace.create_workflow("flow", run=echo)
+    async with workflow.worker():
+        await (await workflow.run(1)).wait(timeout=30)
+        await (await workflow.run_in(2, 0.01)).wait(timeout=30)
+        await (await workflow.run_at(3, datetime.now(UTC))).wait(timeout=30)
+        assert await workflow.execute(4, timeout=30) == 4
+        assert [event.kind async for event in workflow.run_and_watch(5)][-1] == "completed"
+        for job in await workflow.run_many([6, 7]):
+            await job.wait(timeout=30)
+        await workflow.upsert_schedule("yearly", "0 0 1 1 *", 8)
+        await (await workflow.trigger_schedule("yearly")).wait(timeout=30)
+        await (await namespace.run_flow(Flow(workflow, 9, children=[Flow(workflow, 10)]))).wait(timeout=30)
+        async with namespace.pending() as pending:
+            collected = pending.run(workflow, 11)
+        await collected.wait(timeout=30)
+        await wait_until(spans.has("process flow", 11))
+    await workflow.remove_schedule("yearly")
+    sent = spans.named("send flow")
+    assert [attributes_of(span)["messaging.operation.name"] for span in sent] == [
+        *("run", "run_in", "run_at", "execute", "run_and_watch", "run_many", "trigger_schedule", "run_flow", "pending")
+    ]
+    below = {
+        id_of(span): [each for each in spans.named("process flow") if parent_of(each) == id_of(span)] for span in sent
+    }
+    assert [len(below[id_of(span)]) for span in sent] == [1, 1, 1, 1, 1, 2, 1, 2, 1]
+    for span in sent[:5]:
+        assert (
+            attributes_of(span)["messaging.message.id"] == attributes_of(below[id_of(span)][0])["messaging.message.id"]
+        )
+    assert attributes_of(sent[5])["messaging.batch.message_count"] == 2
+    assert attributes_of(sent[7])["messaging.batch.message_count"] == 2
+    assert [has_failed(span) for span in spans.ended] == [False] * len(spans.ended)
+
+
+def parent_of(span: Any) -> int | None:
+    return None if span.parent is None else int(span.parent.span_id)
+
+
+async def test_a_call_that_fails_is_an_error_of_its_span(namespace: WorkflowNamespace, spans: Spans) -> None:
+    async def refuse(_: Context[None]) -> None:
+        raise ValueError("no")
+
+    workflow = namespace.create_workflow("flow", run=refuse)
+    await workflow.run_in(None, 60, id="a")
+    with pytest.raises(JobAlreadyExistsError):
+        await workflow.run(None, id="a")
+    async with workflow.worker():
+        with pytest.raises(JobFailedError):
+            await workflow.execute(None, timeout=30)
+    first, second, third = spans.named("send flow")
+    assert not has_failed(first)
+    assert has_failed(second)
+    assert attributes_of(second)["error.type"] == "JobAlreadyExistsError"
+    assert has_failed(third)
+    assert attributes_of(third)["error.type"] == "JobFailedError"
+    await workflow.remove("a")
+
+
+async def test_what_a_step_does_belongs_to_its_span(namespace: WorkflowNamespace, spans: Spans) -> None:
+    tracer = spans.provider.get_tracer("app")
+
+    async def call(name: str) -> None:
+        with tracer.start_as_current_span(name):
+            await asyncio.sleep(0)
+
+    def in_thread() -> None:
+        with tracer.start_as_current_span("in a thread"):
+            pass
+
+    async def outer(ctx: Context[None]) -> None:
+        await ctx.step.do("inner", call, "deep")
+
+    async def run(ctx: Context[None]) -> None:
+        with tracer.start_as_current_span("own"):
+            await ctx.step.do("outer", outer, ctx)
+        await asyncio.gather(ctx.step.do("left", call, "a"), ctx.step.do("right", call, "b"))
+        await ctx.step.do("plain", in_thread)
+
+    workflow = namespace.create_workflow("flow", run=run)
+    async with workflow.worker():
+        await workflow.execute(None, timeout=30)
+    tree = spans.tree()
+    assert tree[:6] == [
+        "send flow",
+        "  process flow",
+        "    own",
+        "      step outer",
+        "        step inner",
+        "          deep",
+    ]
+    assert sorted(tree[6:10]) == sorted(["    step left", "      a", "    step right", "      b"])
+    assert tree[tree.index("    step left") + 1] == "      a"
+    assert tree[tree.index("    step right") + 1] == "      b"
+    assert tree[10:] == ["    step plain", "      in a thread"]
+
+
+async def test_a_plain_workflow_is_traced_like_any(namespace: WorkflowNamespace, spans: Spans) -> None:
+    def plain(ctx: SyncContext[None]) -> None:
+        ctx.span.set_attribute("mine", "plain")
+
+        def work() -> None:
+            with spans.provider.get_tracer("app").start_as_current_span("work"):
+                pass
+
+        ctx.step.do("step", work)
+        ctx.step.wait("moment", 0.01)
+        with spans.provider.get_tracer("app").start_as_current_span("after"):
+            pass
+
+    workflow = namespace.create_workflow("flow", run=plain)
+    async with workflow.worker():
+        await workflow.execute(None, timeout=30)
+    assert spans.tree() == [
+        "send flow",
+        "  process flow",
+        "    step step",
+        "      work",
+        "    step moment",
+        "    after",
+    ]
+    assert attributes_of(spans.one("process flow"))["mine"] == "plain"
+
+
+async def test_a_run_sets_attributes_and_events_on_its_own_span(namespace: WorkflowNamespace, spans: Spans) -> None:
+    seen: list[bool] = []
+
+    async def run(ctx: Context[None]) -> None:
+        seen.append(ctx.span.recording)
+        ctx.span.set_attribute("order.total", 99.5)
+        ctx.span.set_attributes({"order.id": "a", "order.tags": ["x", "y"]})
+        ctx.span.add_event("looked up", {"rows": 3})
+        ctx.span.add_event("bare")
+        # from inside a step it is still the run's
+        await ctx.step.do("step", deep, ctx)
+        assert ctx.span.otel is trace.get_current_span()
+
+    async def deep(ctx: Context[None]) -> None:
+        ctx.span.set_attribute("depth", 2)
+        assert ctx.span.otel is not trace.get_current_span()
+
+    workflow = namespace.create_workflow("flow", run=run)
+    async with workflow.worker():
+        await workflow.execute(None, timeout=30)
+    span = spans.one("process flow")
+    assert seen == [True]
+    wanted = {"order.total": 99.5, "order.id": "a", "order.tags": ("x", "y"), "depth": 2}
+    assert {name: attributes_of(span)[name] for name in wanted} == wanted
+    assert [(event.name, dict(event.attributes or {})) for event in span.events] == [
+        ("looked up", {"rows": 3}),
+        ("bare", {}),
+    ]
+
+
+async def test_without_tracing_a_run_may_use_its_span_and_nothing_is_carried(
+    server: Server, namespace_id: str, look: Look
+) -> None:
+    seen: list[Any] = []
+
+    async def run(ctx: Context[None]) -> None:
+        ctx.span.set_attribute("a", 1)
+        ctx.span.set_attributes({"b": 2})
+        ctx.span.add_event("c")
+        seen.append((ctx.span.recording, ctx.span.otel))
+
+    async with WorkflowNamespace(namespace_id, redis=server.url) as namespace:
+        workflow = namespace.create_workflow("flow", run=run)
+        async with workflow.worker():
+            job = await workflow.run(None)
+            await job.wait(timeout=30)
+        assert (await job.record()).spec.trace == ""
+    assert seen == [(False, None)]
+    assert "trace" not in str(look.field("flow", job.id, "spec"))
+
+
+async def test_children_belong_to_the_step_that_started_them(namespace: WorkflowNamespace, spans: Spans) -> None:
+    child = namespace.create_workflow("child", run=echo)
+
+    async def parent(ctx: Context[None]) -> Any:
+        started = await ctx.step.start("start", child, 1)
+        one = await ctx.step.run("run", child, 2)
+        many = await ctx.step.map("map", child, [3, 4])
+        return [await started.wait(), one, *many]
+
+    workflow = namespace.create_workflow("parent", run=parent)
+    async with namespace.worker():
+        assert await workflow.execute(None, timeout=30) == [1, 2, 3, 4]
+        await wait_until(spans.has("process child", 4))
+    assert len({trace_of(span) for span in spans.ended}) == 1
+    by_id = {id_of(span): span for span in spans.ended}
+    above = sorted(by_id[parent_of(span) or 0].name for span in spans.named("process child"))
+    assert above == ["step map", "step map", "step run", "step start"]
+    assert {span.kind for name in ("start", "run", "map") for span in spans.named(f"step {name}")} == {
+        SpanKind.PRODUCER
+    }
+    assert {parent_of(span) for span in spans.ended if span.name.startswith("step")} <= {
+        id_of(span) for span in spans.named("process parent")
+    }
+
+
+async def test_each_fire_of_a_schedule_begins_a_trace_of_its_own(
+    server: Server, namespace_id: str, namespace: WorkflowNamespace, spans: Spans
+) -> None:
+    workflow = namespace.create_workflow("flow", run=echo, max_attempts=2, backoff=AT_ONCE)
+
+    async def run(ctx: Context[Any]) -> None:
+        if ctx.attempt == 1:
+            raise ValueError
+
+    tracer = spans.provider.get_tracer("app")
+    async with WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=spans.provider) as other:
+        twin = other.create_workflow("flow", run=run, max_attempts=2, backoff=AT_ONCE)
+        with tracer.start_as_current_span("deployment"):
+            await twin.upsert_schedule("ticks", None, None, every=1)
+            # many workers look at the schedule; each fire happens once
+            async with twin.worker(), twin.worker(), twin.worker():
+                await wait_until(spans.has("process flow", 4), timeout=30)
+                await workflow.remove_schedule("ticks")
+    fires = spans.named("send flow")
+    assert [span.parent for span in fires] == [None] * len(fires)
+    assert len({trace_of(span) for span in fires}) == len(fires) >= 2
+    for span in fires:
+        told = attributes_of(span)
+        assert (told["messaging.operation.name"], told["lanner.schedule.id"]) == ("fire", "ticks")
+        assert told["messaging.batch.message_count"] == 1
+        attempts = [each for each in spans.named("process flow") if trace_of(each) == trace_of(span)]
+        assert {parent_of(each) for each in attempts} <= {id_of(span)}
+        assert {attributes_of(each)["lanner.job.id"] for each in attempts} <= {told["lanner.job.id"]}
+    first = [each for each in spans.named("process flow") if trace_of(each) == trace_of(fires[0])]
+    assert [attributes_of(each)["lanner.outcome"] for each in first] == ["retry", "completed"]
+
+
+async def test_a_skipped_fire_is_no_span(namespace: WorkflowNamespace, spans: Spans) -> None:
+    async def run(ctx: Context[None]) -> None:
+        await ctx.step.wait_for_event("over")
+
+    workflow = namespace.create_workflow("flow", run=run)
+
+    async def skipped() -> bool:
+        return (await workflow.get_schedules())[0].skipped >= 2
+
+    async with workflow.worker():
+        await workflow.upsert_schedule("ticks", None, None, every=1)
+        await wait_until(skipped)
+        (schedule,) = await workflow.get_schedules()
+        await workflow.remove_schedule("ticks")
+        await workflow.get_job(str(schedule.last_job)).cancel()
+    assert len(spans.named("send flow")) == 1
+
+
+async def test_a_run_that_is_sent_after_a_transaction_belongs_to_where_it_was_collected(
+    namespace: WorkflowNamespace, spans: Spans
+) -> None:
+    async def group(tenant: str) -> str:
+        await asyncio.sleep(0)
+        return tenant
+
+    workflow = namespace.create_workflow("flow", run=echo, get_group_id=group)
+    tracer = spans.provider.get_tracer("app")
+    pending = namespace.pending()
+    with tracer.start_as_current_span("order"):
+        pending.run(workflow, "acme")
+    with tracer.start_as_current_span("commit"):
+        (job,) = await pending.send()
+    async with workflow.worker():
+        await job.wait(timeout=30)
+        await wait_until(spans.has("process flow"))
+    assert spans.tree() == ["order", "  send flow", "    process flow", "commit"]
+    assert attributes_of(spans.one("process flow"))["lanner.group"] == "acme"
+
+
+async def test_the_tracestate_of_the_caller_goes_along(namespace: WorkflowNamespace, spans: Spans) -> None:
+    workflow = namespace.create_workflow("flow", run=echo)
+    state = TraceState([("vendor", "x")])
+    above = NonRecordingSpan(SpanContext(0xABC, 0xDEF, is_remote=True, trace_flags=TraceFlags(1), trace_state=state))
+    with trace.use_span(above):
+        job = await workflow.run(None)
+    async with workflow.worker():
+        await job.wait(timeout=30)
+        await wait_until(spans.has("process flow"))
+    processed = spans.one("process flow")
+    assert trace_of(processed) == 0xABC
+    assert processed.context is not None
+    assert processed.context.trace_state.get("vendor") == "x"
+    assert (await job.record()).spec.trace.startswith("00-00000000000000000000000000000abc-")
+
+
+async def test_a_caller_that_is_not_sampled_has_its_jobs_not_sampled(
+    server: Server, namespace_id: str, spans: Spans
+) -> None:
+    unsampled = Spans(ParentBased(ALWAYS_OFF))
+    async with (
+        WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=unsampled.provider) as calling,
+        WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=spans.provider) as working,
+    ):
+        working_flow = working.create_workflow("flow", run=echo)
+        async with working_flow.worker():
+            await calling.create_workflow("flow", run=echo).execute(1, timeout=30)
+            await working_flow.execute(2, timeout=30)
+            await wait_until(spans.has("process flow"))
+    assert unsampled.ended == []
+    assert len(spans.named("process flow")) == 1
+
+
+async def test_a_job_of_an_untraced_caller_does_not_belong_to_whatever_the_worker_was_started_in(
+    server: Server, namespace_id: str, namespace: WorkflowNamespace, spans: Spans
+) -> None:
+    workflow = namespace.create_workflow("flow", run=echo)
+    async with WorkflowNamespace(namespace_id, redis=server.url) as untraced:
+        caller = untraced.create_workflow("flow", run=echo)
+        with spans.provider.get_tracer("app").start_as_current_span("main"):
+            async with workflow.worker():
+                await caller.execute(1, timeout=30)
+                await wait_until(spans.has("process flow"))
+    assert spans.one("process flow").parent is None
+    assert trace_of(spans.one("process flow")) != trace_of(spans.one("main"))
+
+
+async def test_a_run_that_is_ended_is_no_error(namespace: WorkflowNamespace, spans: Spans) -> None:
+    async def run(ctx: Context[None]) -> None:
+        await ctx.step.do("work", asyncio.sleep, 60)
+
+    workflow = namespace.create_workflow("flow", run=run)
+    async with workflow.worker(grace=0):
+        job = await workflow.run(None)
+        await wait_until(lambda: is_in(job, "active"))
+        await job.cancel("enough")
+        with pytest.raises(JobCancelledError):
+            await job.wait(timeout=30)
+        handed_back = await workflow.run(None)
+        await wait_until(lambda: is_in(handed_back, "active"))
+    await wait_until(spans.has("process flow", 2))
+    cancelled, released = spans.named("process flow")
+    assert attributes_of(cancelled)["lanner.outcome"] == "cancelled"
+    assert attributes_of(released)["lanner.outcome"] == "released"
+    assert [has_failed(span) for span in spans.ended] == [False] * len(spans.ended)
+    assert {attributes_of(span)["lanner.outcome"] for span in spans.named("step work")} == {"interrupted"}
+    await handed_back.cancel()
+
+
+async def test_compensations_and_failures_that_are_kept_have_spans(namespace: WorkflowNamespace, spans: Spans) -> None:
+    async def refuse() -> None:
+        raise NonRetryableError("no way")
+
+    async def run(ctx: Context[None]) -> None:
+        ctx.on_failure("refund", nothing)
+        try:
+            await ctx.step.do("try", refuse)
+        except (NonRetryableError, StepFailedError):
+            await ctx.step.do("again", refuse)
+
+    workflow = namespace.create_workflow("flow", run=run)
+    async with workflow.worker():
+        with pytest.raises(JobFailedError):
+            await workflow.execute(None, timeout=30)
+        await wait_until(spans.has("process flow", 2))
+    undone = attributes_of(spans.one("step refund"))
+    assert (undone["lanner.step.kind"], undone["lanner.outcome"]) == ("compensation", "completed")
+    assert [has_failed(span) for span in (*spans.named("step try"), *spans.named("step again"))] == [True, True]
+
+
+PROGRAM = """
+import asyncio, sys
+{before}
+from lanner import Context, WorkflowNamespace
+
+async def run(ctx: Context[int]) -> int:
+    ctx.span.set_attribute("a", 1)
+    return await ctx.step.do("double", lambda: ctx.input * 2)
+
+async def main(url: str, name: str) -> None:
+    async with WorkflowNamespace(name, redis=url) as namespace:
+        workflow = namespace.create_workflow("flow", run=run)
+        async with workflow.worker():
+            assert await workflow.execute(21, timeout=30) == 42
+    {after}
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def ran(server: Server, namespace_id: str, before: str, after: str) -> str:
+    """What a program prints that has a workflow run."""
+    program = PROGRAM.format(before=before, after=after)
+    command = [sys.executable, "-W", "error", "-c", program, server.url, namespace_id]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+UNUSED = 'assert "lanner.workflow.tracing" not in sys.modules and "lanner.workflow.metrics" not in sys.modules'
+
+
+def test_a_program_without_telemetry_loads_none_of_it(server: Server, namespace_id: str) -> None:
+    ran(server, namespace_id, "", UNUSED)
+
+
+def test_a_program_runs_where_the_api_is_not_installed(server: Server, namespace_id: str) -> None:
+    after = """
+    try:
+        namespace.metrics()
+    except Exception as error:
+        print(type(error).__name__, error)
+    """
+    said = ran(server, namespace_id, 'sys.modules["opentelemetry"] = None', after)
+    assert said.startswith("InvalidArgumentError metrics need OpenTelemetry: pip install 'lanner[otel]'")
+
+
+def test_a_program_that_has_set_no_provider_makes_no_spans(server: Server, namespace_id: str) -> None:
+    before = "from opentelemetry import metrics, trace"
+    ran(server, namespace_id, before, UNUSED)
+
+
+def test_a_provider_that_the_process_has_set_is_used(server: Server, namespace_id: str) -> None:
+    before = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+exporter = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+"""
+    after = "print(*sorted(span.name for span in exporter.get_finished_spans()), sep=', ')"
+    assert ran(server, namespace_id, before, after) == "process flow, send flow, step double\n"
