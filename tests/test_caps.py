@@ -3,9 +3,10 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ CHECKS: dict[str, list[tuple[str, str]]] = {
 
 
 @asynccontextmanager
-async def crowd(kind: str, server: Server, namespace_id: str, desk: Desk) -> AsyncIterator[list[Job]]:
+async def crowd(kind: str, server: Server, namespace_id: str, desk: Desk) -> AsyncGenerator[list[Job]]:
     """More jobs and slots than the cap of one kind lets run, in several queues where the cap is one over queues."""
     names = ("a", "b") if kind == "namespace" else ("a",)
     async with AsyncExitStack() as stack:
@@ -86,12 +87,16 @@ async def test_without_its_check_a_cap_is_exceeded(
     for piece, replacement in CHECKS.get(kind, ()):
         mutate(piece, replacement)
     if kind == "worker":
-        monkeypatch.setattr(Settler, "_free", lambda _: SLOTS)
+        monkeypatch.setattr(Settler, "_free", _always_free)
     desk = Desk()
     async with crowd(kind, server, namespace_id, desk) as jobs:
         await wait_until(lambda: desk.most > CAP, PATIENCE)
         desk.open()
         await results_of(jobs)
+
+
+def _always_free(_: Settler) -> int:
+    return SLOTS
 
 
 class Gauge:
@@ -102,7 +107,7 @@ class Gauge:
         self.most: Counter[object] = Counter()
 
     @contextmanager
-    def count(self, *keys: object) -> Iterator[None]:
+    def count(self, *keys: object) -> Generator[None]:
         for key in keys:
             self.now[key] += 1
             self.most[key] = max(self.most[key], self.now[key])
@@ -197,7 +202,7 @@ async def test_a_cap_is_raised_and_lowered_and_lifted_while_jobs_run(namespace: 
         await set_cap(1)  # lets those go on that run
         for n in range(4):
             desk.let_go(str(n))
-            await wait_until(lambda n=n: str(n) not in desk.running, PATIENCE)
+            await desk.ended(str(n))
         await wait_until(lambda: desk.running == ["4"], PATIENCE)
         assert len(desk.started) == 5
         desk.let_go("4")
@@ -374,10 +379,10 @@ async def test_under_the_namespace_cap_the_workflow_refused_longest_is_next(name
         await desk.runs("a0")
         for name, queue in zip("bc", queues[1:], strict=True):
             jobs.append(await queue.add("x", id=f"{name}0"))
-            await wait_until(lambda name=name: refused(namespace, name), PATIENCE)
+            await wait_until(partial(refused, namespace, name), PATIENCE)
             jobs.append(await queue.add("x", id=f"{name}1"))
         for n in range(14):
-            await wait_until(lambda n=n: len(desk.started) == n + 1, PATIENCE)
+            await desk.starts(n + 1)
             desk.let_go(desk.started[-1])
         await results_of(jobs)
     assert desk.most == 1

@@ -16,7 +16,7 @@ def wake(base: str, workflow: str) -> str:
 
 
 def clock(base: str, workflow: str) -> str:
-    """The list that holds the marker that a workflow's schedules are to be looked at."""
+    """The list that holds the marker that a workflow's schedules and instants are to be looked at."""
     return f"{base}:{workflow}:clock"
 
 

@@ -78,7 +78,7 @@ class Listener:
                 pauses = Pauses()
 
     async def _pop(self) -> None:
-        # schedules are looked at by busy workers as well
+        # instants are kept by busy workers as well
         marks = [keys.clock(self._call.base, workflow) for workflow in self._workflows]
         marks += [keys.wake(self._call.base, workflow) for workflow in self._workflows if workflow not in self._deaf]
         popped = await self._blocking.call("BRPOP", self._control_key, *marks, self._patience)
@@ -93,14 +93,14 @@ class Listener:
         workflow, kind = key.split(":")[-2:]
         if kind == "clock":
             self.schedules()
+            self._look()
             return
         # the next in turn is asked first
         self._workflows.append(self._workflows.pop(0))
-        if self._has_slot(workflow):
-            self._look()
-        else:
+        self._look()
+        if not self._has_slot(workflow):
             self._deaf.add(workflow)
-            await pass_wake(self._call, workflow=workflow)
+            await pass_wake(self._call, workflow=workflow, instants=False)
 
     async def _nudge(self) -> None:
         try:

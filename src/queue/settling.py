@@ -52,16 +52,18 @@ class Settler:
         self._signal = asyncio.Event()
         self._signal.set()
         self._looking = True
+        # whether what is due is to be made runnable, be there a slot for it or not
+        self._due = False
         self._closed = False
-        self._in_flight = 0
+        self._in_flight = False
         self._drained = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.idle: Callable[[], None] = lambda: None
         runs.changed = self._changed
 
     def look(self) -> None:
-        """There may be work."""
-        self._looking = True
+        """There may be work, or an instant to wait for."""
+        self._looking = self._due = True
         self._signal.set()
 
     def has_slot(self, workflow: str) -> bool:
@@ -76,7 +78,7 @@ class Settler:
         self._signal.set()
 
     async def drained(self) -> None:
-        """Wait until every outcome has been committed."""
+        """Wait until every outcome has been committed, and what was claimed meanwhile handed back."""
         while self._runs.outbox or self._in_flight:
             self._drained.clear()
             self._signal.set()
@@ -85,7 +87,7 @@ class Settler:
     async def pass_on(self) -> None:
         """Have somebody else woken for what this worker may have been woken for."""
         for workflow in self._workflows:
-            await pass_wake(self._call, workflow=workflow)
+            await pass_wake(self._call, workflow=workflow, instants=True)
 
     async def work(self) -> None:
         """Settle until cancelled."""
@@ -97,7 +99,7 @@ class Settler:
                 await asyncio.sleep(0)
                 free = self._free()
                 outcomes = self._take()
-                if not outcomes and not (self._looking and free and not self._closed):
+                if not outcomes and (self._closed or not (self._due or (self._looking and free))):
                     break
                 await self._settle_once(outcomes)
             if not self._runs.outbox:
@@ -123,12 +125,12 @@ class Settler:
 
     async def _settle_once(self, outcomes: list[tuple[Claim, Outcome]]) -> None:
         total = 0 if self._closed else min(max(self._free(), 0), CLAIMED_AT_ONCE)
-        self._looking = False
-        self._in_flight = len(outcomes)
+        self._looking = self._due = False
+        self._in_flight = True
         try:
             settlement = await self._persist(outcomes, total)
         finally:
-            self._in_flight = 0
+            self._in_flight = False
         if settlement is None:
             return
         for (claim, outcome), applied in zip(outcomes, settlement.applied, strict=True):
@@ -148,7 +150,7 @@ class Settler:
                 self._runs.hand_back(claim)
             else:
                 self._runs.begin(claim, unread=claim in settlement.unread)
-        if total:
+        if not self._closed:
             self._plan(settlement, total)
 
     def _plan(self, settlement: Settlement, total: int) -> None:
@@ -156,19 +158,21 @@ class Settler:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if len(settlement.claims) >= total or settlement.again_ms == 0:
-            self._looking = True
+        if settlement.again_ms == 0:
+            self.look()
             return
         if settlement.again_ms is not None:
             # a timer's instant is rounded down to a millisecond by Redis' clock: never look too early
             self._timer = asyncio.get_running_loop().call_later((settlement.again_ms + 1) / 1000, self.look)
-        self.idle()
+        if len(settlement.claims) >= total:
+            self._looking = True
+        else:
+            self.idle()
 
     async def _persist(self, outcomes: Sequence[tuple[Claim, Outcome]], total: int) -> Settlement | None:
         """Settle until it is answered, however long Redis is away."""
         self._number += 1
-        number, pauses = self._number, Pauses()
-        wants = self._wants(total) if total else []
+        number, pauses, wants = self._number, Pauses(), self._wants(total)
         while True:
             try:
                 settlement = await settle(
@@ -206,9 +210,9 @@ class Settler:
 
     def _wants(self, total: int) -> list[tuple[str, int]]:
         """How many of each workflow, the next in turn first."""
-        self._workflows.append(self._workflows.pop(0))
-        wants = [(workflow, min(total, self._room_of(workflow))) for workflow in self._workflows]
-        return [(workflow, most) for workflow, most in wants if most > 0]
+        if total:
+            self._workflows.append(self._workflows.pop(0))
+        return [(workflow, max(min(total, self._room_of(workflow)), 0)) for workflow in self._workflows]
 
     def _room_of(self, workflow: str) -> int:
         ceiling = self._ceilings.get(workflow)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..errors import RedisUnavailableError
@@ -243,18 +243,18 @@ class Worker:
             task.cancel()
         self._settler.close()
         self._presence.stopping = True
-        with contextlib.suppress(NotSentError, UnansweredError, TimeoutError, ScriptError):
-            async with asyncio.timeout(1):
-                await self._presence.once()
+        async with _best_effort(1):
+            # what this worker was woken for, and the instants that it kept, are for others from now on
+            await self._settler.pass_on()
+            await self._presence.once()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await _first(self.runs.idle(), self._hurry.wait())
         await self.runs.end_all()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLEAN_UP):
-                await self._settler.drained()
-                await self._settler.pass_on()
-                await leave_worker(self._call, worker=self.id)
+        async with _best_effort(CLEAN_UP):
+            await self._settler.drained()
+            await self._settler.pass_on()
+            await leave_worker(self._call, worker=self.id)
         settling.cancel()
         await asyncio.wait(self._tasks)
         self._leases.stop()
@@ -268,6 +268,14 @@ class Worker:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+
+@contextlib.asynccontextmanager
+async def _best_effort(seconds: float) -> AsyncGenerator[None]:
+    """Within it something is tried for so long; a worker stops also when Redis is not to be had."""
+    with contextlib.suppress(NotSentError, UnansweredError, TimeoutError, ScriptError):
+        async with asyncio.timeout(seconds):
+            yield
 
 
 async def _first(*waits: Awaitable[Any]) -> None:

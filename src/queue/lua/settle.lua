@@ -47,8 +47,7 @@ for i = 6, last, 6 do
 end
 -- before anything is claimed: what ends with its parent is not to begin
 local more = endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
-local claims, again = {}, nil
-if total > 0 then claims, again = reserve(base, token, lease, total, wants, now) end
+local claims, again = reserve(base, token, lease, total, wants, now)
 if more then again = now end
 wakeCapped(base, now)
 if last > 5 then

@@ -117,6 +117,6 @@ async def sweep_claims(call: Caller, *, lease: int, interval: int, limit: int) -
     return Swept(*await call("sweep_claims", lease, interval, limit))
 
 
-async def pass_wake(call: Caller, *, workflow: str) -> None:
-    """Pass on a wake-up that this worker cannot use."""
-    await call("pass_wake", workflow)
+async def pass_wake(call: Caller, *, workflow: str, instants: bool) -> None:
+    """Pass on a wake-up that this worker cannot use, and (when it stops) the instants that it kept."""
+    await call("pass_wake", workflow, int(instants))

@@ -1,4 +1,5 @@
 --- @include add_delayed
+--- @include arm_clock
 --- @include dedup_job
 --- @include emit_event
 --- @include enqueue_now
@@ -40,8 +41,10 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
   local role, process = string.match(waiter, '^(%a+) (.*)$')
   if role then redis.call('HSET', job, role, process) end
   local instant = string.sub(at, 1, 1) == '+' and now + tonumber(at) or tonumber(at)
-  if spec.expires > 0 then
-    redis.call('ZADD', keyOf(base, workflow, 'expiring'), math.max(instant or now, now) + spec.expires, id)
+  if spec.expires > 0 and at ~= 'parked' then
+    local expiring = keyOf(base, workflow, 'expiring')
+    redis.call('ZADD', expiring, math.max(instant or now, now) + spec.expires, id)
+    if redis.call('ZRANGE', expiring, 0, 0)[1] == id then armClock(base, workflow) end
   end
   if at == 'parked' then
     redis.call('HSET', job, 'state', 'parked', 'data', data, 'spec', text)

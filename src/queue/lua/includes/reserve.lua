@@ -8,7 +8,8 @@
 --- @include readmit_groups
 --- @include rest_counter
 
---- Claim up to `total` jobs of the workflows in `wants` ({ workflow, most }, in the order to try), within every cap.
+--- Claim up to `total` jobs of the workflows in `wants` ({ workflow, most }, in the order to try), within every cap; what
+--- is due in them becomes runnable even where nothing is claimed.
 --- Whoever leaves runnable work behind while there is capacity wakes another worker.
 --- Returns the claims and the instant at which to look again (0: at once), or nil.
 local function reserve(base, token, lease, total, wants, now)
@@ -24,7 +25,8 @@ local function reserve(base, token, lease, total, wants, now)
       local capacity = limits.concurrency
       if capacity < math.huge then capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active')) end
       local share = fairShare(base, workflow, now)
-      local room = math.min(want[2], total - #claims, capacity, share)
+      local asked = math.min(want[2], total - #claims)
+      local room = math.min(asked, capacity, share)
       local served, refusedUntil, asideUntil = 0, nil, nil
       lookAt(readmitGroups(base, workflow, now))
       if room > 0 then
@@ -33,8 +35,9 @@ local function reserve(base, token, lease, total, wants, now)
         lookAt(asideUntil)
       end
       local left = redis.call('EXISTS', keyOf(base, workflow, 'ready')) == 1
-      if namespace.concurrency < math.huge then
-        local wanted = want[2] > served and total > #claims and capacity > served
+      -- who had no slot to fill was not refused, nor served
+      if namespace.concurrency < math.huge and (asked > 0 or not left) then
+        local wanted = asked > served and capacity > served
         noteRefusal(base, workflow, left and wanted and share <= served, served > 0, now)
       end
       if left and not refusedUntil and capacity > served and share > served then armWake(base, workflow) end
