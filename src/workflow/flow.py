@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..errors import InvalidArgumentError
 from ..queue.scripts.descending import FlowNode
-from ..queue.validation import check_choice
+from ..queue.validation import check_choice, shown
 
 if TYPE_CHECKING:
     from .workflow import Workflow
@@ -37,7 +37,7 @@ class Flow:
     input: Any
     children: Sequence[Flow] | None = None
     on_failure: Literal["fail_parent", "continue"] = "fail_parent"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 async def flatten(root: Flow, namespace: object) -> tuple[list[FlowNode], str]:
@@ -68,6 +68,7 @@ async def flatten(root: Flow, namespace: object) -> tuple[list[FlowNode], str]:
 def _check(node: object, namespace: object) -> None:
     if not isinstance(node, Flow):
         raise InvalidArgumentError(f"a flow is made of Flow(workflow, input, ...), not {node!r}")
+    _check_shape(node.workflow, node.children, node.options)
     where = f"flow node of workflow {node.workflow.id!r}"
     if not node.workflow.belongs_to(namespace):
         raise InvalidArgumentError(f"{where}: the workflow is of another namespace")
@@ -77,3 +78,14 @@ def _check(node: object, namespace: object) -> None:
         if name in node.options:
             raise InvalidArgumentError(f"{where}: {name}= has no meaning for a job of a flow; leave it out")
     check_choice(node.on_failure, f"{where}: on_failure", ("fail_parent", "continue"))
+
+
+def _check_shape(workflow: object, children: object, options: object) -> None:
+    from .workflow import Workflow  # noqa: PLC0415 - which imports what imports this module
+
+    if not isinstance(workflow, Workflow):
+        raise InvalidArgumentError(f"a flow node's workflow must be a workflow, not {shown(workflow)}")
+    if children is not None and (not isinstance(children, Sequence) or isinstance(children, (str, bytes))):
+        raise InvalidArgumentError(f"a flow node's children must be a list of Flow, not {shown(children)}")
+    if not isinstance(options, Mapping):
+        raise InvalidArgumentError(f"a flow node's options must be a dict, not {shown(options)}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 GONE: Final = "gone"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tree:
     """A job and what it started.
 
@@ -50,6 +50,9 @@ class Tree:
     def count(self, state: str) -> int:
         """How many of the jobs below it are in a state."""
         return sum(1 for tree, _ in self._below() if tree is not self and tree.state == state)
+
+    def __repr__(self) -> str:
+        return f"<Tree of job {self.id!r} of {self.workflow!r}: {self.state}, {len(self.children)} children>"
 
     def __str__(self) -> str:
         return "\n".join(

@@ -8,7 +8,10 @@ local function failRecord(base, workflow, id, spec, failure, now, told)
   local job = keyOf(base, workflow, 'j', id)
   redis.call('HSET', job, 'state', 'failed', 'failure', failure, 'token', '', 'finished', now)
   redis.call('HDEL', job, 'waiters', 'watchers', 'holds', 'awaits')
-  redis.call('ZADD', keyOf(base, workflow, 'failed'), now, id)
+  -- a parent may fail in the same instant as its child, and is the younger of the two
+  local failed = keyOf(base, workflow, 'failed')
+  local last = redis.call('ZRANGE', failed, -1, -1, 'WITHSCORES')[2]
+  redis.call('ZADD', failed, string.format('%.3f', math.max(now, tonumber(last or 0) + 0.001)), id)
   publishEnd(base, workflow, id, spec, 'failed', failure, spec.keep_failed[1] ~= 0, told)
   trimFailed(base, workflow, spec.keep_failed[1], spec.keep_failed[2], now)
 end
