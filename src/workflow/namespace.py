@@ -212,8 +212,13 @@ class WorkflowNamespace:
         Example:
             >>> job = await ns.run_flow(Flow(publish, page, children=[Flow(render, page), Flow(check, page)]))
         """
-        nodes, run = await flatten(root, self)
-        await (await self.queues.runtime()).add_flow(nodes)
+        # what is no flow is refused with the others, within
+        workflow = getattr(root, "workflow", None)
+        with self.telemetry.sending(str(getattr(workflow, "id", "")), "run_flow") as sending:
+            nodes, run = await flatten(root, self)
+            await (await self.queues.runtime()).add_flow(nodes)
+            sending.added(nodes[0].id)
+            sending.added_many(len(nodes))
         return Job(root.workflow, QueueJob(root.workflow.queue, nodes[0].id, run))
 
     def pending(self) -> Pending:
