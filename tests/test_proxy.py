@@ -124,3 +124,18 @@ async def test_a_cut_ends_every_connection_and_the_next_one_works(server: Server
         with pytest.raises(redis.ConnectionError):
             await blocked
         assert await client.ping()
+
+
+async def test_held_answers_arrive_once_they_are_let_go(server: Server, namespace_id: str) -> None:
+    key = f"lanner:{{{namespace_id}}}:swept"
+    async with open_proxy(server) as proxy, connected(proxy) as client:
+        proxy.hold_answers("INCR")
+        assert await client.get(key) is None
+        answer = asyncio.create_task(client.incr(key))
+        await wait_until(lambda: proxy.held_answers == 1)
+        with server.client() as direct:
+            assert direct("GET", key) == "1"
+        assert not answer.done()
+        proxy.flow()
+        assert await answer == 1
+        assert await client.incr(key) == 2

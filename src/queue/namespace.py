@@ -217,8 +217,7 @@ class Namespace:
         """Stop the workers that run here, fail pending waits, close the connections."""
         if self._closed:
             return
-        for worker in tuple(self._workers):
-            await worker.stop()
+        await asyncio.gather(*(worker.stop() for worker in tuple(self._workers)))
         self._closed = True
         for loop, runtime in tuple(self._runtimes.items()) if self._pid == os.getpid() else ():
             if loop is asyncio.get_running_loop():

@@ -195,6 +195,7 @@ def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:
             error = TimeoutError(f"the attempt took longer than its timeout of {claim.spec.timeout / 1000:g} s")
             return decide(error, claim.spec, claim.failures)
         case EndReason.SHUTDOWN:
-            return Released()
+            # a result is a result, however late it came
+            return outcome if isinstance(outcome, Completed) else Released()
         case _:
             return outcome

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from support.servers import Server
 
@@ -22,13 +23,21 @@ class _Cut:
     seen: int = 0
 
 
+class _Fate(Enum):
+    """What becomes of an answer."""
+
+    PASSES = auto()
+    IS_HELD = auto()
+    IS_LOST = auto()
+
+
 @dataclass(eq=False)
 class _Link:
     """One client's connection, and the one to the server made for it."""
 
     client: asyncio.StreamWriter
     server: asyncio.StreamWriter
-    answers_to_lose: deque[bool] = field(default_factory=deque[bool])
+    fates: deque["_Fate"] = field(default_factory=deque["_Fate"])
     subscribes: bool = False
 
     def cut(self) -> None:
@@ -48,7 +57,10 @@ class Proxy:
         self._requests: list[bytes] = []
         self._flows = asyncio.Event()
         self._flows.set()
+        self._held: list[bytes] = []
+        self._released = asyncio.Event()
         self.lost_answers = 0
+        self.held_answers = 0
 
     @property
     def url(self) -> str:
@@ -70,6 +82,14 @@ class Proxy:
         """End every ``lose_answers``."""
         self._cuts.clear()
 
+    def hold_answers(self, needle: str) -> None:
+        """Keep back the answers of requests that contain the text, and what comes after them, until ``flow``.
+
+        ``held_answers`` says of how many.
+        """
+        self._held.append(needle.encode())
+        self._released.clear()
+
     def cut(self) -> None:
         """Cut all connections; new ones are accepted."""
         for link in list(self._links):
@@ -80,8 +100,10 @@ class Proxy:
         self._flows.clear()
 
     def flow(self) -> None:
-        """End ``stall``; what was held up is passed on."""
+        """End ``stall`` and ``hold_answers``; what was held up is passed on."""
         self._flows.set()
+        self._held.clear()
+        self._released.set()
 
     async def refuse(self) -> None:
         """Cut all connections and refuse new ones, until ``accept``."""
@@ -122,7 +144,7 @@ class Proxy:
                 self._requests.append(request)
                 if b"SUBSCRIBE\r\n" in request:
                     link.subscribes = True
-                link.answers_to_lose.append(self._loses_answer(request))
+                link.fates.append(self._fate_of_answer(request))
                 link.server.write(request)
                 await link.server.drain()
         link.cut()
@@ -134,20 +156,26 @@ class Proxy:
                 await self._flows.wait()
                 # what is pushed answers no request, nor can it be told from an answer where RESP 2 subscribes
                 solicited = not answer.startswith(PUSH) and not link.subscribes
-                if solicited and link.answers_to_lose and link.answers_to_lose.popleft():
+                fate = link.fates.popleft() if solicited and link.fates else _Fate.PASSES
+                if fate is _Fate.IS_LOST:
                     self.lost_answers += 1
                     break
+                if fate is _Fate.IS_HELD:
+                    self.held_answers += 1
+                    await self._released.wait()
                 link.client.write(answer)
                 await link.client.drain()
         link.cut()
 
-    def _loses_answer(self, request: bytes) -> bool:
+    def _fate_of_answer(self, request: bytes) -> _Fate:
         lost = False
         for cut in self._cuts:
             if cut.needle in request:
                 cut.seen += 1
                 lost = lost or cut.seen % cut.every == 0
-        return lost
+        if lost:
+            return _Fate.IS_LOST
+        return _Fate.IS_HELD if any(needle in request for needle in self._held) else _Fate.PASSES
 
 
 @asynccontextmanager
