@@ -31,6 +31,7 @@ class Claim:
         first: Whether it was never started before.
         ended: Why the worker ended the run; None while it did not.
         detail: What came with the reason: that of a cancellation.
+        spared: Reasons that do not end it: its end is decided already, and what is left of it is not to be cut short.
         settled: Called once its outcome is committed, with that; not when the claim was lost.
         threads: Tells how many threads of the run are going: a job is never handed back while there are any.
     """
@@ -48,6 +49,7 @@ class Claim:
         "first",
         "id",
         "settled",
+        "spared",
         "spec",
         "steps",
         "threads",
@@ -79,6 +81,7 @@ class Claim:
         self.first = first
         self.ended: EndReason | None = None
         self.detail = ""
+        self.spared: frozenset[EndReason] = frozenset()
         self.threads: Callable[[], int] = lambda: 0
         self.ending: Callable[[Claim], None] | None = None
         self.settled: Callable[[Outcome], None] | None = None
@@ -104,7 +107,7 @@ class Claim:
 
     def end(self, reason: EndReason, detail: str = "") -> None:
         """End the run. The first reason counts."""
-        if self.ended is None:
+        if self.ended is None and reason not in self.spared:
             self.ended = reason
             self.detail = detail
             if self._on_end is not None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .journal import Journal
     from .workflow import Workflow
 
+# what undoes has times of its own, and ends as was decided before
+SPARED: Final = frozenset({EndReason.CANCELLED, EndReason.TIMEOUT})
 # a run gives up on its clean-up before the worker does, so that its outcome is its own
 END_TIMEOUT: Final = CLEAN_UP - 1.5
 
@@ -88,6 +90,8 @@ class Attempts:
         )
         claim.threads = lambda: run.threads_running
         claim.on_event(run.event_arrived)
+        if run.undoing:
+            claim.spared = SPARED
         return run
 
     def _settled(

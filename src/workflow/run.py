@@ -122,6 +122,7 @@ class Run:
         self._over = False
         self._timer: asyncio.TimerHandle | None = None
         self._undoing: asyncio.Task[None] | None = None
+        self._replaying: asyncio.TimerHandle | None = None
 
     @property
     def notes(self) -> Notes:
@@ -171,6 +172,9 @@ class Run:
             context = Context[Any](self._input, self._engine, attempt=attempt, scheduled=scheduled, **identity)
             self._task = self._loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
+            if self.undoing and self._spec.timeout:
+                # it comes again to where it registered what is to be undone, and may not hang on the way
+                self._replaying = self._loop.call_later(self._spec.timeout / 1000, self._task.cancel)
         else:
             plain = SyncContext[Any](self._input, self._engine, attempt=attempt, scheduled=scheduled, **identity)
             variables = contextvars.copy_context()
@@ -258,6 +262,8 @@ class Run:
 
     def _main_ended(self) -> None:
         self._main_done = True
+        if self._replaying is not None:
+            self._replaying.cancel()
         if self._engine.ending is not None and self._forced is None:
             self._undoing = self._loop.create_task(self._undo(self._engine.ending))
             self._undoing.add_done_callback(self._undone)

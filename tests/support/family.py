@@ -28,7 +28,7 @@ def notes_in(directory: Path) -> list[str]:
 def die_once(point: str) -> None:
     """End this process as a crash would, the first time that one of the crew comes to a point."""
     try:
-        Path(f"died at {point}").touch(exist_ok=False)
+        Path(f"died at {point}".replace("/", "_")).touch(exist_ok=False)
     except FileExistsError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
