@@ -35,8 +35,12 @@ from .errors import (
     WaitTimeoutError,
 )
 from .queue.limits import RateLimit
+from .queue.listing import Counts
 from .queue.options import Backoff, KeepFailed
+from .queue.presence import WorkerInfo
 from .queue.queue import Dedup
+from .queue.schedules import Schedule
+from .queue.stream import QueueEvent
 from .workflow.children import Child
 from .workflow.codec import Codec
 from .workflow.context import Context, SyncContext
@@ -67,6 +71,7 @@ __all__ = [
     "Codec",
     "Context",
     "ContinueAsNew",
+    "Counts",
     "DataModelError",
     "Dedup",
     "EmbeddedServerError",
@@ -92,11 +97,13 @@ __all__ = [
     "MapFailedError",
     "NonRetryableError",
     "Pending",
+    "QueueEvent",
     "RateLimit",
     "RateLimited",
     "RedisUnavailableError",
     "ResultExpiredError",
     "RetryAfter",
+    "Schedule",
     "ScheduleNotFoundError",
     "SerializationError",
     "ServerVersionError",
@@ -108,6 +115,7 @@ __all__ = [
     "UnsentJobsError",
     "WaitTimeoutError",
     "Worker",
+    "WorkerInfo",
     "Workflow",
     "WorkflowNamespace",
 ]

@@ -11,6 +11,8 @@ from .outcome import Cancelled, Completed, Continued, Failed, Failure, Limited, 
 from .presence import WorkerInfo
 from .queue import Dedup, Queue
 from .schedules import Schedule
+from .stream import QueueEvent
+from .waiting import Happening
 from .worker import Handler, Worker
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Failed",
     "Failure",
     "Handler",
+    "Happening",
     "Job",
     "JobOptions",
     "KeepFailed",
@@ -34,6 +37,7 @@ __all__ = [
     "Namespace",
     "Outcome",
     "Queue",
+    "QueueEvent",
     "RateLimit",
     "Record",
     "Released",

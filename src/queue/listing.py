@@ -9,7 +9,7 @@ from ..errors import InvalidArgumentError
 from . import keys
 from .options import Duration
 from .scripts.controlling import remove_jobs, retry_jobs
-from .scripts.listing import count_groups, count_jobs, list_jobs, oldest_ungrouped
+from .scripts.listing import Sizes, count_groups, count_jobs, list_jobs, oldest_ungrouped
 from .validation import check_choice, check_free_id, check_int, duration_ms
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ class Listing:
 
     async def counts(self) -> Counts:
         """Count the jobs by state: a call, and one for every 200 groups that have waiting jobs."""
-        sizes = await self.namespace.persist(
-            lambda runtime: count_jobs(runtime.call, workflow=self.id), f"counting jobs of {self.id!r}"
-        )
+        sizes = await self._sizes()
         grouped, standing, _ = await self._groups()
         return Counts(
             waiting=max(sizes.ready - standing, 0) + grouped,
@@ -58,7 +56,10 @@ class Listing:
         )
 
     async def oldest_waiting(self) -> float | None:
-        """Seconds since the oldest of the waiting jobs was added; None when none waits."""
+        """Seconds since the oldest job at the head of a line was added; None when none waits.
+
+        The lines are the priorities in use of jobs without a group, and the groups.
+        """
         now, created = await self.namespace.persist(
             lambda runtime: oldest_ungrouped(runtime.call, workflow=self.id), f"looking at jobs of {self.id!r}"
         )
@@ -93,16 +94,16 @@ class Listing:
         return [job_id.decode() for job_id in ids]
 
     async def retry_all(self) -> int:
-        """Have every job that failed for good run again from its checkpoints, 100 a call. How many."""
-        total = 0
-        while True:
-            retried = await self.namespace.persist(
-                lambda runtime: retry_jobs(runtime.call, workflow=self.id, limit=MOST_AT_ONCE),
-                f"retrying the failed jobs of {self.id!r}",
-            )
+        """Have every job that has failed for good by now run again from its checkpoints, 100 a call. How many."""
+        # the oldest come first, so that one which fails anew meanwhile is not retried over and over
+        failed, total = (await self._sizes()).failed, 0
+        while total < failed:
+            most = min(failed - total, MOST_AT_ONCE)
+            retried = await self._retry_page(most)
             total += retried
-            if retried < MOST_AT_ONCE:
-                return total
+            if retried < most:
+                break
+        return total
 
     async def remove_all(self, state: State, *, older_than: Duration | None = None) -> int:
         """Remove the jobs in a state, 100 a call; those that run are stopped. How many.
@@ -126,6 +127,17 @@ class Listing:
             if seen < MOST_AT_ONCE:
                 await self.namespace.end_descendants()
                 return total
+
+    async def _retry_page(self, most: int) -> int:
+        return await self.namespace.persist(
+            lambda runtime: retry_jobs(runtime.call, workflow=self.id, limit=most),
+            f"retrying the failed jobs of {self.id!r}",
+        )
+
+    async def _sizes(self) -> Sizes:
+        return await self.namespace.persist(
+            lambda runtime: count_jobs(runtime.call, workflow=self.id), f"counting jobs of {self.id!r}"
+        )
 
     async def _remove_page(self, state: State, age: int, skip: int) -> tuple[int, int]:
         return await self.namespace.persist(

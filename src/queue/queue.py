@@ -19,6 +19,7 @@ from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
 from .scripts.recording import Checkpoint, append_log, record_steps, report_progress
 from .spec import Spec
+from .stream import Stream
 from .validation import (
     check_cap,
     check_choice,
@@ -77,7 +78,7 @@ class Added:
     trace: str = ""
 
 
-class Queue(Listing):
+class Queue(Listing, Stream):
     """A queue of texts. Made by ``Namespace.queue``.
 
     Attributes:

@@ -17,6 +17,7 @@ from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
 from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
+from ..queue.stream import QueueEvent
 from . import serializer
 from .context import Context, SyncContext
 from .job import Job
@@ -311,8 +312,32 @@ class Workflow(Generic[InputT, OutputT]):
         return [self.get_job(job_id) for job_id in ids]
 
     async def oldest_waiting(self) -> float | None:
-        """Seconds since the oldest of its waiting jobs was added; None when none waits."""
+        """Seconds since the oldest job at the head of a line was added; None when none waits.
+
+        The lines are the priorities in use of jobs without a group, and the groups.
+        """
         return await self.queue.oldest_waiting()
+
+    async def events(self, *, after: str | None = None, limit: int = 100) -> list[QueueEvent]:
+        """A page of the events of its stream, oldest first: those after a position, or (None) from the oldest kept.
+
+        It has some where ``create_workflow(events=...)`` says how many to keep.
+        """
+        return await self.queue.events(after=after, limit=limit)
+
+    async def watch_events(self, *, after: str | None = None) -> AsyncGenerator[QueueEvent]:
+        """The events of its stream as they happen, from now on, or after a position. Leaving the loop ends it.
+
+        Raises:
+            ClosedError: The namespace was closed meanwhile.
+
+        Example:
+            >>> async for event in signup.watch_events():
+            ...     print(event.at, event.kind, event.job_id)
+        """
+        async with aclosing(self.queue.watch_events(after=after)) as events:
+            async for event in events:
+                yield event
 
     async def retry_all(self) -> int:
         """Have every job that failed for good go on from its checkpoints. How many."""

@@ -1,7 +1,8 @@
 --- @include key_of
+--- @include read_clock
 
 --- The ids of some of a workflow's jobs in a state, from the `skip`th. Of the waiting ones those without a group come in
---- order, then those of groups, in no order of their groups.
+--- order, then those of groups, in no order of their groups. A record that has expired is no job.
 local function pageOfState(base, workflow, state, skip, limit)
   local members = keyOf(base, workflow, state)
   if state == 'active' then
@@ -10,12 +11,21 @@ local function pageOfState(base, workflow, state, skip, limit)
     for i = skip + 1, math.min(skip + limit, #all) do ids[#ids + 1] = all[i] end
     return ids
   end
+  if state == 'completed' or state == 'cancelled' then
+    local from = string.format('%.0f', readClock())
+    return redis.call('ZRANGEBYSCORE', members, from, '+inf', 'LIMIT', skip, limit)
+  end
   if state ~= 'waiting' then return redis.call('ZRANGE', members, skip, skip + limit - 1) end
   local ids, ready = {}, keyOf(base, workflow, 'ready')
   local function take(found)
     for _, id in ipairs(found) do
       if skip > 0 then skip = skip - 1 elseif #ids < limit then ids[#ids + 1] = id end
     end
+  end
+  if redis.call('EXISTS', keyOf(base, workflow, 'groups')) == 0 then
+    -- nothing stands in `ready` but jobs: the page is found without a walk
+    for _, member in ipairs(redis.call('ZRANGE', ready, skip, skip + limit - 1)) do ids[#ids + 1] = string.sub(member, 3) end
+    return ids
   end
   local from = 0
   while #ids < limit do
