@@ -28,6 +28,7 @@ __all__ = [
     "RedisUnavailableError",
     "ResultExpiredError",
     "RetryAfter",
+    "RunningLoopError",
     "ScheduleNotFoundError",
     "SerializationError",
     "ServerVersionError",
@@ -72,6 +73,10 @@ class DataModelError(LannerError):
 
 class ClosedError(LannerError):
     """The worker or namespace has been closed and does nothing any more."""
+
+
+class RunningLoopError(LannerError, RuntimeError):
+    """A blocking call of ``lanner.sync`` was made in a thread whose event loop it would hold up."""
 
 
 class JobError(LannerError):
