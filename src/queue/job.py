@@ -20,7 +20,7 @@ from ..errors import (
 )
 from . import keys
 from .notes import log_line
-from .options import Duration
+from .options import Duration, new_nonce
 from .outcome import Failure
 from .scripts.controlling import cancel_job
 from .scripts.descending import ChildEntry, Policy, list_children, set_policy
@@ -208,8 +208,11 @@ class Job:
     async def cancel(self, reason: str = "") -> bool:
         """Cancel the job wherever it is. Whether it is, or will end, cancelled."""
         check_text(reason, "reason")
+        nonce = new_nonce()
         answer = await self.queue.namespace.persist(
-            lambda runtime: cancel_job(runtime.call, workflow=self.queue.id, id=self.id, run=self.run, reason=reason),
+            lambda runtime: cancel_job(
+                runtime.call, workflow=self.queue.id, id=self.id, run=self.run, reason=reason, nonce=nonce
+            ),
             f"cancelling job {self.id!r}",
         )
         await self.queue.namespace.end_descendants()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..errors import InvalidArgumentError
 from . import keys
-from .options import Duration
+from .options import Duration, new_nonce
 from .scripts.controlling import remove_jobs, retry_jobs
 from .scripts.listing import Sizes, count_groups, count_jobs, list_jobs, oldest_ungrouped
 from .validation import check_choice, check_free_id, check_int, duration_ms
@@ -129,8 +129,9 @@ class Listing:
                 return total
 
     async def _retry_page(self, most: int) -> int:
+        nonce = new_nonce()
         return await self.namespace.persist(
-            lambda runtime: retry_jobs(runtime.call, workflow=self.id, limit=most),
+            lambda runtime: retry_jobs(runtime.call, workflow=self.id, limit=most, nonce=nonce),
             f"retrying the failed jobs of {self.id!r}",
         )
 
@@ -140,9 +141,10 @@ class Listing:
         )
 
     async def _remove_page(self, state: State, age: int, skip: int) -> tuple[int, int]:
+        nonce = new_nonce()
         return await self.namespace.persist(
             lambda runtime: remove_jobs(
-                runtime.call, workflow=self.id, state=state, age=age, skip=skip, limit=MOST_AT_ONCE
+                runtime.call, workflow=self.id, state=state, age=age, skip=skip, limit=MOST_AT_ONCE, nonce=nonce
             ),
             f"removing jobs of {self.id!r}",
         )

@@ -328,16 +328,20 @@ class Queue(Listing, Stream):
     async def retry(self, job_id: str) -> bool:
         """Have a job that failed for good run again from its checkpoints. Whether it was failed."""
         check_free_id(job_id, "job id")
+        nonce = new_nonce()
         answer = await self.namespace.persist(
-            lambda runtime: retry_job(runtime.call, workflow=self.id, id=job_id), f"retrying job {job_id!r}"
+            lambda runtime: retry_job(runtime.call, workflow=self.id, id=job_id, nonce=nonce),
+            f"retrying job {job_id!r}",
         )
         return answer == 1
 
     async def remove(self, job_id: str) -> bool:
         """Remove a job and everything of it; the run of one that runs is stopped. Whether there was one."""
         check_free_id(job_id, "job id")
+        nonce = new_nonce()
         answer = await self.namespace.persist(
-            lambda runtime: remove_job(runtime.call, workflow=self.id, id=job_id), f"removing job {job_id!r}"
+            lambda runtime: remove_job(runtime.call, workflow=self.id, id=job_id, nonce=nonce),
+            f"removing job {job_id!r}",
         )
         await self.namespace.end_descendants()
         return answer == 1
@@ -345,8 +349,10 @@ class Queue(Listing, Stream):
     async def promote(self, job_id: str) -> bool:
         """Have a delayed job run now. Whether it was delayed."""
         check_free_id(job_id, "job id")
+        nonce = new_nonce()
         answer = await self.namespace.persist(
-            lambda runtime: promote_job(runtime.call, workflow=self.id, id=job_id), f"promoting job {job_id!r}"
+            lambda runtime: promote_job(runtime.call, workflow=self.id, id=job_id, nonce=nonce),
+            f"promoting job {job_id!r}",
         )
         return answer == 1
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InvalidArgumentError, ScheduleNotFoundError
 from . import keys
 from .cadence import Cadence
+from .options import new_nonce
 from .schedules import Schedule, fire_name, read_schedule, timing_of
 from .scripts.scheduling import Overlap, pause_schedule, remove_schedule, set_schedule
 from .validation import check_choice, check_free_id
@@ -84,8 +85,9 @@ class Schedules:
 
     async def remove(self, schedule_id: str) -> bool:
         """Remove a schedule; jobs that it has added stay. Whether there was one."""
+        nonce = new_nonce()
         return await self._namespace.persist(
-            lambda runtime: remove_schedule(runtime.call, workflow=self._queue.id, schedule=schedule_id),
+            lambda runtime: remove_schedule(runtime.call, workflow=self._queue.id, schedule=schedule_id, nonce=nonce),
             f"removing schedule {schedule_id!r}",
         )
 

@@ -1,13 +1,16 @@
 --- Have a job that waits for an instant run now.
 --- keys: base
---- args: workflow, id
+--- args: workflow, id, nonce
 --- returns: 1 runnable | 0 it does not wait for an instant | -1 there is no such job
+--- @include answer_once
 --- @include key_of
 --- @include require_memory
 --- @include wake_from_sleep
 requireMemory(KEYS[1])
-local state = redis.call('HGET', keyOf(KEYS[1], ARGV[1], 'j', ARGV[2]), 'state')
-if not state then return -1 end
-if state ~= 'delayed' then return 0 end
-wakeFromSleep(KEYS[1], ARGV[1], ARGV[2])
-return 1
+return answerOnce(KEYS[1], ARGV[3], function()
+  local state = redis.call('HGET', keyOf(KEYS[1], ARGV[1], 'j', ARGV[2]), 'state')
+  if not state then return -1 end
+  if state ~= 'delayed' then return 0 end
+  wakeFromSleep(KEYS[1], ARGV[1], ARGV[2])
+  return 1
+end)

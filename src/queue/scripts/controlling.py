@@ -1,3 +1,5 @@
+"""Control of jobs and queues. A call that is sent again with its ``nonce`` is done once."""
+
 from collections.abc import Sequence
 
 from ..calling import Caller
@@ -10,39 +12,41 @@ async def open_namespace(call: Caller, *, version: int) -> int:
     return answer
 
 
-async def cancel_job(call: Caller, *, workflow: str, id: str, run: str, reason: str) -> int:
+async def cancel_job(call: Caller, *, workflow: str, id: str, run: str, reason: str, nonce: str = "") -> int:
     """Cancel a job. 1 it is or will end cancelled, 0 it has ended otherwise, -1 there is none."""
-    answer: int = await call("cancel_job", workflow, id, run, reason)
+    answer: int = await call("cancel_job", workflow, id, run, reason, nonce)
     return answer
 
 
-async def remove_job(call: Caller, *, workflow: str, id: str) -> int:
+async def remove_job(call: Caller, *, workflow: str, id: str, nonce: str = "") -> int:
     """Remove a job. 1 removed, -1 there is none."""
-    answer: int = await call("remove_job", workflow, id)
+    answer: int = await call("remove_job", workflow, id, nonce)
     return answer
 
 
-async def retry_job(call: Caller, *, workflow: str, id: str) -> int:
+async def retry_job(call: Caller, *, workflow: str, id: str, nonce: str = "") -> int:
     """Have a failed job run again. 1 runnable, 0 it has not failed, -1 there is none."""
-    answer: int = await call("retry_job", workflow, id)
+    answer: int = await call("retry_job", workflow, id, nonce)
     return answer
 
 
-async def retry_jobs(call: Caller, *, workflow: str, limit: int) -> int:
+async def retry_jobs(call: Caller, *, workflow: str, limit: int, nonce: str = "") -> int:
     """Have some failed jobs run again; how many."""
-    answer: int = await call("retry_jobs", workflow, limit)
+    answer: int = await call("retry_jobs", workflow, limit, nonce)
     return answer
 
 
-async def remove_jobs(call: Caller, *, workflow: str, state: str, age: int, skip: int, limit: int) -> tuple[int, int]:
+async def remove_jobs(
+    call: Caller, *, workflow: str, state: str, age: int, skip: int, limit: int, nonce: str = ""
+) -> tuple[int, int]:
     """Remove a page of the jobs in a state (ended ``age`` ms ago or earlier): how many, and of how many."""
-    removed, seen = await call("remove_jobs", workflow, state, age, skip, limit)
+    removed, seen = await call("remove_jobs", workflow, state, age, skip, limit, nonce)
     return removed, seen
 
 
-async def promote_job(call: Caller, *, workflow: str, id: str) -> int:
+async def promote_job(call: Caller, *, workflow: str, id: str, nonce: str = "") -> int:
     """Have a delayed job run now. 1 runnable, 0 it is not delayed, -1 there is none."""
-    answer: int = await call("promote_job", workflow, id)
+    answer: int = await call("promote_job", workflow, id, nonce)
     return answer
 
 

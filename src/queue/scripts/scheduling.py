@@ -72,9 +72,9 @@ async def fire_schedule(
     return answer
 
 
-async def remove_schedule(call: Caller, *, workflow: str, schedule: str) -> bool:
+async def remove_schedule(call: Caller, *, workflow: str, schedule: str, nonce: str = "") -> bool:
     """Remove a schedule. Whether there was one."""
-    return bool(await call("remove_schedule", workflow, schedule))
+    return bool(await call("remove_schedule", workflow, schedule, nonce))
 
 
 async def pause_schedule(
