@@ -1,0 +1,442 @@
+"""Workers that are killed, cut off or blocked: what they hold comes back, once, and what they still hold is theirs."""
+
+import asyncio
+import contextlib
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from lanner.errors import JobCancelledError, JobFailedError
+from lanner.queue import Claim, EndReason, Failure, Namespace, Outcome, Record, Released, Retry, Suspended
+from lanner.queue.queue import Added
+from lanner.queue.scripts.claiming import settle, sweep_claims
+from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.proxy import Proxy
+from support.servers import Server
+from support.waiting import wait_until
+
+LEASE = 0.4
+# where a claim must be renewed in time, also on a machine that stands still for a moment
+RENEWED_LEASE = 1.5
+
+
+NUMBERS = itertools.count(1)
+
+
+async def vanish(namespace: Namespace, workflow: str, count: int = 1, lease_ms: int = 1) -> list[Claim]:
+    """Claim jobs as a worker does that is killed before it has begun any of them."""
+    runtime = await namespace.runtime()
+    settled = await settle(
+        runtime.call,
+        worker="vanished",
+        number=next(NUMBERS),
+        lease=lease_ms,
+        total=count,
+        outcomes=[],
+        wants=[(workflow, count)],
+    )
+    return list(settled.claims)
+
+
+@contextlib.contextmanager
+def worker_in_a_thread(
+    server: Server, namespace_id: str, handler: Callable[[Claim], Any], **settings: Any
+) -> Generator[None]:
+    """A worker of queue ``q`` with an event loop of its own, as another process has."""
+    ready, stop = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        async with (
+            Namespace(namespace_id, redis=server.url) as namespace,
+            worker_of(namespace.queue("q"), handler, **settings),
+        ):
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    ready.wait()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+async def test_a_job_whose_worker_was_killed_runs_again(namespace: Namespace, group: str | None) -> None:
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    job = await queue.add("x", id="a", group=group)
+    behind = await queue.add("x", id="b", group=group)
+    assert [claim.id for claim in await vanish(namespace, "q")] == ["a"]
+    async with worker_of(queue, desk, lease=LEASE, concurrency=1):
+        await results_of([job, behind])
+    record = await job.record()
+    assert (record.attempt, record.stalls) == (1, 1)
+    assert sorted(desk.started) == ["a", "b"]
+
+
+async def test_a_group_at_its_cap_is_free_again_after_a_crash(namespace: Namespace, look: Look) -> None:
+    queue, desk = namespace.queue("q", group_concurrency=3), Desk()
+    async with worker_of(queue, desk, lease=LEASE):
+        pass  # declares the cap
+    jobs = [await queue.add("x", id=str(n), group="g") for n in range(6)]
+    assert len(await vanish(namespace, "q", 10)) == 3
+    async with worker_of(queue, desk, lease=LEASE):
+        await desk.runs("0", "1", "2")
+        desk.open()
+        await results_of(jobs)
+    assert not look("EXISTS", "q:ga:g")
+    assert desk.started == ["0", "1", "2", "3", "4", "5"]
+
+
+async def test_a_job_that_runs_for_many_leases_is_renewed(namespace: Namespace) -> None:
+    queue, desk, other = namespace.queue("q"), Desk(), Desk()
+    async with (
+        worker_of(queue, desk, lease=RENEWED_LEASE),
+        worker_of(namespace.queue("other"), other, lease=RENEWED_LEASE),
+    ):
+        job = await queue.add("x")
+        await desk.runs(job.id)
+        began = time.monotonic()
+        await wait_until(lambda: time.monotonic() - began > 3 * RENEWED_LEASE)
+        desk.open()
+        await job.wait(PATIENCE)
+    assert desk.started == [job.id]
+    assert (await job.record()).stalls == 0
+
+
+async def test_more_claims_than_are_renewed_in_a_call_are_all_renewed(namespace: Namespace) -> None:
+    queue, desk, count = namespace.queue("q"), Desk(), 1200
+    async with worker_of(queue, desk, lease=2, concurrency=count), worker_of(namespace.queue("other"), Desk(), lease=2):
+        jobs = await queue.add_many(["x"] * count, result_ttl=0)
+        await wait_until(lambda: len(desk.running) == count, PATIENCE)
+        began = time.monotonic()
+        await wait_until(lambda: time.monotonic() - began > 3)
+        desk.open()
+        await wait_until(lambda: not desk.running, PATIENCE)
+    assert Counter(desk.started) == Counter(job.id for job in jobs)
+
+
+async def test_twenty_sweeps_at_once_return_a_job_once(server: Server, namespace_id: str) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        spaces = [await stack.enter_async_context(Namespace(namespace_id, redis=server.url)) for _ in range(20)]
+        job = await spaces[0].queue("q").add("x")
+        await vanish(spaces[0], "q")
+        await asyncio.sleep(0.01)
+        calls = [(await each.runtime()).call for each in spaces]
+        swept = await asyncio.gather(*(sweep_claims(call, lease=1000, interval=0, limit=10) for call in calls))
+        assert sum(each.recovered for each in swept) == 1
+        assert (await job.record()).stalls == 1
+        await spaces[0].queue("q").remove(job.id)
+
+
+async def test_thousands_of_expired_claims_come_back_in_bounded_calls(namespace: Namespace, look: Look) -> None:
+    queue, count = namespace.queue("q"), 2000
+    await queue.set_limits(group_concurrency=None)
+    await queue.send_many([queue.prepare("x", Added(id=str(n), group=f"g{n % 125}"), {}) for n in range(count)])
+    claimed = 0
+    while claimed < count:
+        claimed += len(await vanish(namespace, "q", 400))
+    await asyncio.sleep(0.01)
+    call = (await namespace.runtime()).call
+    returned: list[int] = []
+    while look("EXISTS", "active"):
+        returned.append((await sweep_claims(call, lease=1000, interval=0, limit=200)).recovered)
+    assert returned == [200] * 10
+    assert not look("EXISTS", "q:active")
+    assert (await queue.counts()).waiting == count
+    assert await queue.remove_all("waiting") == count
+
+
+async def test_a_sweep_that_nobody_finished_is_finished_by_the_next(namespace: Namespace, look: Look) -> None:
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    jobs = await queue.add_many(["x"] * 500)
+    for _ in range(2):
+        await vanish(namespace, "q", 250)
+    await asyncio.sleep(0.01)
+    swept = await sweep_claims((await namespace.runtime()).call, lease=1000, interval=0, limit=200)
+    assert (swept.recovered, swept.again_ms) == (200, 0)
+    assert look("ZCARD", "active") == 300
+    async with worker_of(queue, desk, lease=LEASE, concurrency=100):
+        await results_of(jobs)
+    assert Counter(desk.started) == Counter(job.id for job in jobs)
+
+
+async def test_the_fleet_sweeps_once_an_interval_and_no_lock_outlives_its_owner(
+    namespace: Namespace, look: Look
+) -> None:
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    call = (await namespace.runtime()).call
+    job = await queue.add("x")
+    await vanish(namespace, "q")
+    await asyncio.sleep(0.01)
+    look("SET", "swept", look.now())  # somebody has swept, or has been killed when he was about to
+    assert (await sweep_claims(call, lease=60_000, interval=30_000, limit=10)).recovered == 0
+    async with worker_of(queue, desk, lease=LEASE):
+        await job.wait(PATIENCE)
+
+
+async def test_where_nobody_has_swept_for_long_workers_get_one_more_lease(namespace: Namespace, look: Look) -> None:
+    """Redis was away, and the workers with it: they may live, and are given the time to say so."""
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    call = (await namespace.runtime()).call
+    job = await queue.add("x", id="a")
+    await vanish(namespace, "q")
+    await asyncio.sleep(0.01)
+    look("SET", "swept", look.now() - 600_000)
+    assert (await sweep_claims(call, lease=10_000, interval=5_000, limit=10)).recovered == 0
+    assert float(look("ZSCORE", "active", "q:a")) > look.now() + 5_000
+    look.expire_lease("q", "a")
+    async with worker_of(queue, desk, lease=LEASE):
+        await job.wait(PATIENCE)
+
+
+async def test_a_claim_that_is_taken_over_ends_its_run_and_refuses_what_it_writes(
+    namespace: Namespace, look: Look
+) -> None:
+    queue, other = namespace.queue("q"), Desk()
+    ended: list[EndReason | None] = []
+    running = asyncio.Event()
+
+    async def handle(claim: Claim) -> str:
+        assert await queue.set_step(claim.id, "before", "kept", token=claim.token)
+        running.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append(claim.ended)
+            assert not await queue.set_step(claim.id, "after", "late", token=claim.token)
+        return "first"
+
+    async with worker_of(queue, handle, concurrency=1):
+        job = await queue.add("x", id="a")
+        await running.wait()
+        look.expire_lease("q", "a")
+        async with worker_of(queue, other, lease=LEASE, concurrency=1):
+            await other.runs("a")
+            await wait_until(lambda: ended == [EndReason.LOST])
+            assert other.claims["a"].steps == {"before": "kept"}
+            other.open()
+            assert await job.wait(PATIENCE) == "x"
+
+
+async def test_the_outcome_of_a_claim_that_was_taken_over_is_refused(
+    namespace_id: str, proxy: Proxy, namespace: Namespace, look: Look, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The attempt ends just when its lease does, and its worker hears of nothing."""
+    first, second = Desk(), Desk(is_open=True)
+
+    async def late(claim: Claim) -> str:
+        await first(claim)
+        return "late"
+
+    async with Namespace(namespace_id, redis=proxy.url) as slow, worker_of(slow.queue("q"), late, concurrency=1):
+        job = await namespace.queue("q").add("in time", id="a")
+        await first.runs("a")
+        proxy.stall()
+        look.expire_lease("q", "a")
+        first.open()
+        await first.ended("a")
+        async with worker_of(namespace.queue("q"), second, lease=LEASE):
+            assert await job.wait(PATIENCE) == "in time"
+        proxy.flow()
+        await wait_until(lambda: "was taken over" in caplog.text, PATIENCE)
+        assert (await (await namespace.queue("q").add("x")).wait(PATIENCE)) == "late"
+    assert await job.wait(PATIENCE) == "in time"
+
+
+async def test_a_worker_that_cannot_renew_for_a_whole_lease_ends_its_runs(
+    namespace_id: str, proxy: Proxy, namespace: Namespace
+) -> None:
+    ended: list[EndReason | None] = []
+    running, desk = asyncio.Event(), Desk(is_open=True)
+
+    async def handle(claim: Claim) -> None:
+        running.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append(claim.ended)
+
+    async with Namespace(namespace_id, redis=proxy.url) as cut_off, worker_of(cut_off.queue("q"), handle, lease=LEASE):
+        job = await namespace.queue("q").add("x")
+        await running.wait()
+        await proxy.refuse()
+        await wait_until(lambda: ended == [EndReason.LOST], PATIENCE)
+        async with worker_of(namespace.queue("q"), desk, lease=LEASE):
+            await job.wait(PATIENCE)
+        await proxy.accept()
+
+
+async def test_what_was_recorded_before_a_crash_is_there_after_it(namespace: Namespace) -> None:
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    job = await queue.add("x", id="a")
+    [claim] = await vanish(namespace, "q")
+    for name in ("step 1", "step 2"):
+        assert await queue.set_step("a", name, f"of {name}", token=claim.token)
+    behind = await queue.add("x", id="b")
+    async with worker_of(queue, desk, lease=LEASE, concurrency=1):
+        await results_of([job, behind])
+    assert desk.claims["a"].steps == {"step 1": "of step 1", "step 2": "of step 2"}
+    assert await queue.get_step("a", "step 1") is None  # its end has dropped them
+
+
+async def crash(namespace: Namespace) -> Claim:
+    """Claim the only job and lose its worker."""
+    [claim] = await vanish(namespace, "q")
+    await asyncio.sleep(0.005)
+    return claim
+
+
+async def sweep(namespace: Namespace) -> None:
+    await sweep_claims((await namespace.runtime()).call, lease=1000, interval=0, limit=10)
+
+
+async def test_a_job_that_loses_its_worker_too_often_in_a_row_fails(namespace: Namespace) -> None:
+    queue = namespace.queue("q")
+    job = await queue.add("x", max_stalled=2)
+    wait = asyncio.create_task(job.wait(PATIENCE))
+    for stalls in (1, 2):
+        await crash(namespace)
+        await sweep(namespace)
+        record = await job.record()
+        assert (record.state, record.stalls, record.attempt) == ("waiting", stalls, 1)
+    await crash(namespace)
+    await sweep(namespace)
+    with pytest.raises(JobFailedError, match="its worker was lost 3 times in a row") as raised:
+        await wait
+    assert raised.value.type == "StalledError"
+    assert await queue.retry(job.id)
+    assert (await job.record()).stalls == 0
+    await queue.remove(job.id)
+
+
+@pytest.mark.parametrize("progress", ["a checkpoint", "a suspension", "a failed attempt"])
+async def test_progress_between_makes_stalls_count_from_the_start(namespace: Namespace, progress: str) -> None:
+    queue = namespace.queue("q")
+    job = await queue.add("x", id="a", max_stalled=1, max_attempts=9)
+    for number in range(3):
+        await crash(namespace)
+        await sweep(namespace)
+        assert (await job.record()).stalls == 1
+        [claim] = await vanish(namespace, "q", lease_ms=60_000)
+        if progress == "a checkpoint":
+            assert await queue.set_step("a", str(number), "x", token=claim.token)
+            await commit(namespace, claim, Released())
+        elif progress == "a suspension":
+            await commit(namespace, claim, Suspended(1))
+        else:
+            await commit(namespace, claim, Retry(0, Failure("E", "counted")))
+        assert (await job.record()).stalls == 0
+    await queue.remove("a")
+
+
+async def commit(namespace: Namespace, claim: Claim, outcome: Outcome) -> None:
+    """End an attempt as its worker does."""
+    settled = await settle(
+        (await namespace.runtime()).call,
+        worker="vanished",
+        number=next(NUMBERS),
+        lease=1000,
+        total=0,
+        outcomes=[(claim, outcome)],
+        wants=[],
+    )
+    assert settled.applied == [True]
+
+
+async def test_a_job_whose_cancellation_was_asked_for_is_cancelled_when_its_worker_is_lost(
+    namespace: Namespace,
+) -> None:
+    queue = namespace.queue("q")
+    job = await queue.add("x")
+    await crash(namespace)
+    assert await job.cancel("no more")
+    assert await job.state() == "active"
+    await sweep(namespace)
+    with pytest.raises(JobCancelledError, match="no more"):
+        await job.wait(PATIENCE)
+
+
+async def test_a_blocked_loop_keeps_its_jobs_and_is_named(
+    server: Server, namespace_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[float, list[str]]] = []
+    other, blocked = Desk(), threading.Event()
+
+    async def block(claim: Claim) -> str:
+        blocked.set()
+        time.sleep(3 * RENEWED_LEASE)  # noqa: ASYNC251 - what is not to be done
+        return claim.data
+
+    def note(seconds: float, claims: list[Claim]) -> None:
+        told.append((seconds, [claim.id for claim in claims]))
+
+    async with Namespace(namespace_id, redis=server.url) as namespace:
+        queue = namespace.queue("q")
+        worker = worker_of(queue, block, lease=RENEWED_LEASE, warn_blocked=RENEWED_LEASE, on_blocked=note)
+        async with worker:
+            job = await queue.add("x", id="blocks")
+            with worker_in_a_thread(server, namespace_id, other, lease=RENEWED_LEASE):
+                assert await job.wait(PATIENCE) == "x"
+    record = await queue_record(server, namespace_id, "blocks")
+    assert record.stalls == 0
+    assert other.started == []
+    [(seconds, ids)] = told
+    assert seconds > RENEWED_LEASE
+    assert ids == ["blocks"]
+    [warning] = [record.message for record in caplog.records if "event loop has been blocked" in record.message]
+    assert "q:blocks" in warning
+
+
+async def queue_record(server: Server, namespace_id: str, job_id: str) -> Record:
+    async with Namespace(namespace_id, redis=server.url) as namespace:
+        return await namespace.queue("q").job(job_id).record()
+
+
+async def test_the_warning_of_a_blocked_loop_can_be_turned_off(
+    namespace: Namespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def block(_: Claim) -> None:
+        time.sleep(3 * LEASE)  # noqa: ASYNC251 - what is not to be done
+
+    queue = namespace.queue("q")
+    async with worker_of(queue, block, lease=LEASE, warn_blocked=None):
+        await (await queue.add("x")).wait(PATIENCE)
+    assert "blocked" not in caplog.text
+
+
+async def test_a_loop_that_is_blocked_for_too_long_loses_its_jobs(
+    server: Server, namespace_id: str, namespace: Namespace
+) -> None:
+    queue, other = namespace.queue("q"), Desk(is_open=True)
+
+    async def block(_: Claim) -> str:
+        deadline = time.monotonic() + PATIENCE
+        with worker_in_a_thread(server, namespace_id, other, lease=LEASE):
+            while not other.started and time.monotonic() < deadline:
+                time.sleep(0.01)  # noqa: ASYNC251 - what is not to be done
+        return "too late"
+
+    async with worker_of(queue, block, lease=LEASE, max_blocked=LEASE):
+        assert await (await queue.add("in time", id="a")).wait(PATIENCE) == "in time"
+    assert other.started == ["a"]
+
+
+async def test_no_job_starts_twice_when_a_worker_starts_into_a_backlog(
+    server: Server, namespace: Namespace, look: Look
+) -> None:
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    jobs = await queue.add_many(["x"] * 200)
+    with server.client() as client:
+        client("SCRIPT", "FLUSH")
+    async with worker_of(queue, desk, concurrency=32, lease=LEASE):
+        await results_of(jobs)
+    assert Counter(desk.started) == Counter(job.id for job in jobs)
+    assert look.nothing_is_active("q")
