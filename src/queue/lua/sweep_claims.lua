@@ -4,6 +4,7 @@
 --- keys: base
 --- args: lease, interval, limit
 --- returns: recovered, stalled, cancelled, ms until the next sweep (0: there are more)
+--- @include drop_outdated
 --- @include key_of
 --- @include read_clock
 --- @include recover_claim
@@ -28,7 +29,10 @@ for _, member in ipairs(expired) do
   end
 end
 if #expired > 0 then wakeCapped(base, now) end
-for _, workflow in ipairs(redis.call('SMEMBERS', keyOf(base, nil, 'workflows'))) do trimEnded(base, workflow, now) end
+for _, workflow in ipairs(redis.call('SMEMBERS', keyOf(base, nil, 'workflows'))) do
+  trimEnded(base, workflow, now)
+  dropOutdated(base, workflow, now)
+end
 local more = #expired == limit
 if not more then redis.call('SET', swept, string.format('%.0f', now)) end
 return { counts.recovered, counts.stalled, counts.cancelled, more and 0 or interval }

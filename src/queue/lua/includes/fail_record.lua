@@ -1,4 +1,5 @@
 --- @include key_of
+--- @include note_outdating
 --- @include publish_end
 --- @include trim_failed
 
@@ -12,6 +13,7 @@ local function failRecord(base, workflow, id, spec, failure, now, told)
   local failed = keyOf(base, workflow, 'failed')
   local last = redis.call('ZRANGE', failed, -1, -1, 'WITHSCORES')[2]
   redis.call('ZADD', failed, string.format('%.3f', math.max(now, tonumber(last or 0) + 0.001)), id)
+  if spec.keep_failed[2] > 0 then noteOutdating(base, workflow, id, now, spec.keep_failed[2]) end
   publishEnd(base, workflow, id, spec, 'failed', failure, spec.keep_failed[1] ~= 0, told)
   trimFailed(base, workflow, spec.keep_failed[1], spec.keep_failed[2], now)
 end
