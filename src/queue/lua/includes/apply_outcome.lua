@@ -31,7 +31,8 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now)
     if kind ~= 'failed' and kind ~= 'cancelled' then number = '' end
     kind, text = 'cancelled', record[3]
   end
-  local holds = spec.strict and spec.group ~= '' and (kind == 'retry' or kind == 'suspended' or kind == 'limited')
+  local goesOn = kind == 'retry' or kind == 'suspended' or kind == 'limited' or kind == 'released'
+  local holds = goesOn and spec.strict and spec.group ~= ''
   releaseActive(base, workflow, id, spec, holds)
   if kind == 'failed' or kind == 'cancelled' then
     if beginUndo(base, workflow, id, spec, place, kind, text, number ~= '' and number) then return '1' end

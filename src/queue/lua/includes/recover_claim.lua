@@ -23,17 +23,19 @@ local function recoverClaim(base, workflow, id, now)
   end
   local spec = readSpec(record[2])
   tellWorker(base, record[5], 'lost', workflow, id)
-  releaseActive(base, workflow, id, spec, false)
+  local stalls = record[3] and 0 or redis.call('HINCRBY', job, 'stalls', 1)
+  local goesOn = not record[3] and stalls <= spec.max_stalled
+  local holds = goesOn and spec.strict and spec.group ~= ''
+  releaseActive(base, workflow, id, spec, holds)
   redis.call('HSET', job, 'token', '')
-  redis.call('HDEL', job, 'holds')
+  if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
   if record[3] then
     if beginUndo(base, workflow, id, spec, tonumber(record[4]), 'cancelled', record[3]) then return 'recovered' end
     finalizeCancelled(base, workflow, id, spec, record[3], now, readTold(base, workflow, id))
     passOn(base, workflow, now)
     return 'cancelled'
   end
-  local stalls = redis.call('HINCRBY', job, 'stalls', 1)
-  if stalls > spec.max_stalled then
+  if not goesOn then
     local failure = cjson.encode({
       type = 'StalledError',
       message = string.format('its worker was lost %d times in a row without any progress between', stalls),
@@ -43,7 +45,7 @@ local function recoverClaim(base, workflow, id, now)
     passOn(base, workflow, now)
     return 'stalled'
   end
-  addWaiting(base, workflow, id, spec, tonumber(record[4]))
+  addWaiting(base, workflow, id, spec, tonumber(record[4]), holds)
   armWake(base, workflow)
   return 'recovered'
 end
