@@ -1,9 +1,8 @@
 import json
 
-from support.servers import Server
-
 from lanner.queue.scripts.loader import load
 from lanner.queue.spec import Spec
+from support.servers import Server
 
 
 def test_scripts_and_workers_agree_on_what_an_option_is_when_it_is_not_written(server: Server) -> None:

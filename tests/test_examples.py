@@ -29,6 +29,26 @@ SCRIPTS = {
         "yacht: rejected",
         "plant: forgotten",
     ],
+    "ai_pipeline": [
+        "19 of 20 summaries, 1 failed",
+        "model calls at once: 3",
+        "published: whales: 19 sources, without a photo; mention the photo",
+        "model calls in all: 22",
+    ],
+    "order_saga": [
+        "book: parcel with a book",
+        "piano: 5000.00 refunded",
+        "piano: ChildFailedError, True",
+        "lamp: 80.00 refunded",
+        "lamp: cancelled, found a nicer one",
+        "in stock: {'book': 2, 'lamp': 1, 'piano': 1}",
+    ],
+    "web_crawl": [
+        "level 5: 28 pages",
+        "59 pages on 6 levels; broken: /30",
+        "fetched at once: 4",
+        "fetched more than once: ['/30']",
+    ],
     "enqueue_after_commit": [
         "rolled back: nobody pays 1200 for Persuasion",
         "order 1: shipped Emma",

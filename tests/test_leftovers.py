@@ -22,6 +22,23 @@ RECORD: Command = ("HSET", "wf:j:a:1", "state", "waiting", "data", "x", "spec", 
 ENDS: Command = ("PEXPIRE", "wf:j:a:1", 60_000)
 COUNTER: Command = ("SET", "wf:pc", 7)
 
+LINK = "wf\np\nlife\nmap\nmap/0\n2\nfail"
+PARENT: list[Command] = [
+    ("HSET", "wf:j:p", "state", "parked", "spec", "{}", "kids", "1"),
+    ("ZADD", "wf:parked", 1, "p"),
+    ("ZADD", "wf:children:p", 0, "map/0\nwf:c"),
+]
+AWAITED: Command = ("ZADD", "wf:barrier:p", 0, "map\nwf:c")
+HELD: Command = ("ZADD", "wf:held:p", 0, "map\n0000000000\nwf:c")
+CHILD: list[Command] = [
+    ("HSET", "wf:j:c", "state", "parked", "spec", "{}", "parent", LINK),
+    ("ZADD", "wf:parked", 1, "c"),
+]
+ENDED_CHILD: list[Command] = [
+    ("HSET", "wf:j:c", "state", "completed", "spec", "{}", "parent", LINK),
+    ("ZADD", "wf:completed", math.inf, "c"),
+]
+
 FINE: dict[str, list[Command]] = {
     "a waiting job": [RECORD, ("ZADD", "wf:ready", 1, "j:a:1"), COUNTER],
     "a waiting job of a group": [
@@ -58,6 +75,12 @@ FINE: dict[str, list[Command]] = {
     "a completed job that is kept": [RECORD, ("ZADD", "wf:completed", math.inf, "a:1")],
     "a completed job whose record has expired": [("ZADD", "wf:completed", PAST, "a:1")],
     "a failed job with its steps": [RECORD, ("HSET", "wf:steps:a:1", "step", "1"), ("ZADD", "wf:failed", PAST, "a:1")],
+    "a parent that waits for a child, which it holds back": [*PARENT, AWAITED, HELD, *CHILD],
+    "a child that has ended and its parent may need": [*PARENT, *ENDED_CHILD],
+    "a failed child that its parent may need and no list has": [
+        *PARENT,
+        ("HSET", "wf:j:c", "state", "failed", "spec", "{}", "parent", LINK),
+    ],
     "a schedule": [("ZADD", "wf:due", FUTURE, "nightly"), ("HSET", "wf:schedule:nightly", "pattern", "* * * * *")],
     "a worker": [("ZADD", "workers", PAST, "w1"), ("SET", "@worker:w1", "{}", "EX", 60)],
     "a marker and a receipt with TTLs": [("SET", "wf:wake", 1, "EX", 60), ("SET", "@w:worker", 1, "EX", 60)],
@@ -130,6 +153,33 @@ WRONG: dict[str, tuple[list[Command], str]] = {
     "an expiry of a job that was started": (
         [(*RECORD, "started", "1"), ("ZADD", "wf:parked", PAST, "a:1"), ("ZADD", "wf:expiring", FUTURE, "a:1")],
         "wf:expiring: holds 'a:1', which has been started",
+    ),
+    "a parent that waits for a child that has ended": (
+        [*PARENT, AWAITED, *ENDED_CHILD],
+        "wf:barrier:p: waits for wf:c, which is completed",
+    ),
+    "a parent that waits for nobody": ([*PARENT, AWAITED], "wf:barrier:p: waits for wf:c, which has no record"),
+    "children that nobody waits for": ([AWAITED], "wf:barrier:p: its job has no record"),
+    "a child that is held back and not awaited": (
+        [*PARENT, HELD, *CHILD],
+        "wf:held:p: holds back 'wf:c', which it does not wait for",
+    ),
+    "the children of no job": ([PARENT[2]], "wf:children:p: its job has no record"),
+    "a child whose parent is gone, and that stays": (
+        ENDED_CHILD,
+        "wf:j:c: has ended as its parent has, and would stay for ever",
+    ),
+    "a child that its parent may need, and that expires": (
+        [*PARENT, *ENDED_CHILD, ("PEXPIRE", "wf:j:c", 60_000)],
+        "wf:j:c: would expire, while its parent may need it",
+    ),
+    "children that have not followed their parent": (
+        [("SADD", "cascades", "cancel"), ("ZADD", "@cascade:cancel", 0, "map\nwf:c")],
+        "cascades: jobs are still to follow their parents: 'cancel'",
+    ),
+    "children that nobody knows are to follow": (
+        [("ZADD", "@cascade:cancel", 0, "map\nwf:c")],
+        "@cascade:cancel: is not in cascades",
     ),
     "a counter with nothing to count": ([COUNTER], "wf:pc: is left while nothing waits"),
     "a marker without TTL": ([("LPUSH", "wf:wake", 1)], "wf:wake: has no TTL"),

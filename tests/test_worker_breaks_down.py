@@ -29,9 +29,7 @@ async def test_a_worker_whose_own_task_breaks_stops_and_says_so(
             assert await (await queue.add("hello")).wait(10) == "HELLO"
 
 
-async def test_wrong_credentials_are_a_clear_error_and_end_no_worker(
-    own_server: Server, namespace_id: str
-) -> None:
+async def test_wrong_credentials_are_a_clear_error_and_end_no_worker(own_server: Server, namespace_id: str) -> None:
     with own_server.client() as client:
         client("CONFIG", "SET", "requirepass", "right")
         url = own_server.tcp_url

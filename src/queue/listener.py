@@ -73,6 +73,8 @@ class Listener:
             except (NotSentError, UnansweredError, ResponseError) as error:
                 self._outage.gone(error)
                 await asyncio.sleep(pauses.next())
+                # a marker may have been popped whose name never arrived
+                self._look()
             else:
                 self._outage.back()
                 pauses = Pauses()

@@ -9,7 +9,9 @@
 --- @include read_clock
 --- @include read_receipt
 --- @include read_spec
+--- @include require_memory
 --- @include write_receipt
+requireMemory(KEYS[1])
 local base, producer, number = KEYS[1], ARGV[1], ARGV[2]
 local receipt = readReceipt(base, producer, number)
 if receipt then return receipt[1] end

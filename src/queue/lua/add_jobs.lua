@@ -6,7 +6,9 @@
 --- @include promote_due
 --- @include read_clock
 --- @include read_receipt
+--- @include require_memory
 --- @include write_receipt
+requireMemory(KEYS[1])
 local base, producer, number = KEYS[1], ARGV[1], ARGV[2]
 local receipt = readReceipt(base, producer, number)
 if receipt then return receipt end

@@ -5,14 +5,19 @@
 --- returns: 1 when the cap of groups changed, so that waiting groups are to be maintained | 0
 --- @include arm_wake
 --- @include key_of
+local DEFAULT_GROUP_CAP = '1'
 local base, workflow = KEYS[1], ARGV[1] ~= '' and ARGV[1] or nil
-local limits, changed, regroup, relimited = keyOf(base, workflow, 'limits'), false, 0, false
+local limits, changed, relimited = keyOf(base, workflow, 'limits'), false, false
+local function groupCap()
+  local caps = redis.call('HMGET', limits, 'override:group', 'declared:group')
+  return caps[1] or caps[2] or DEFAULT_GROUP_CAP
+end
+local before = groupCap()
 for i = 3, #ARGV, 2 do
   local field, value = ARGV[2] .. ':' .. ARGV[i], ARGV[i + 1] ~= 'unset' and ARGV[i + 1]
   if redis.call('HGET', limits, field) ~= value then
     if value then redis.call('HSET', limits, field, value) else redis.call('HDEL', limits, field) end
     changed = true
-    if ARGV[i] == 'group' then regroup = 1 end
     if ARGV[i] == 'limiters' then relimited = true end
   end
 end
@@ -27,4 +32,4 @@ if changed then
     armWake(base, name)
   end
 end
-return regroup
+return groupCap() ~= before and 1 or 0

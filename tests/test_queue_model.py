@@ -1,0 +1,39 @@
+"""The whole queue protocol against a plain model of it, in sequences of calls that nobody would think of.
+
+``LANNER_MODEL_EXAMPLES`` says how many sequences, other ones each time; by default they are few, and always the same.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from queue_model.driver import Driver
+from queue_model.operating import QueueMachine
+from support.servers import Server
+
+ASKED = int(os.environ.get("LANNER_MODEL_EXAMPLES", "0"))
+SETTINGS = settings(
+    max_examples=ASKED or 150,
+    stateful_step_count=60,
+    derandomize=not ASKED,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+def test_the_queue_does_what_its_model_does(server: Server, namespace_id: str) -> None:
+    driver = Driver(server.url, f"lanner:{{{namespace_id}}}")
+
+    class Machine(QueueMachine):
+        def __init__(self) -> None:
+            driver.wipe()
+            super().__init__(driver)
+
+    try:
+        run_state_machine_as_test(Machine, settings=SETTINGS)
+    finally:
+        driver.wipe()
+        driver.close()

@@ -1,0 +1,308 @@
+"""Redis goes away, comes back, refuses or forgets: workers go on unaided, producers get clear errors in time."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import pytest
+
+from lanner.errors import RedisUnavailableError
+from lanner.queue import Claim, Namespace
+from lanner.queue.scripts.claiming import settle, sweep_claims
+from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.proxy import Proxy
+from support.servers import PrivateServer, Server
+from support.waiting import wait_until
+
+
+async def echo(claim: Claim) -> str:
+    return claim.data
+
+
+def about_redis(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was logged of Redis being gone, or back."""
+    return [record.message.split(": ", 1)[1] for record in caplog.records if ": Redis is " in record.message]
+
+
+@pytest.mark.parametrize("how", ["restart", "crash"])
+async def test_an_idle_worker_consumes_again_after_a_restart(
+    own_server: PrivateServer, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Namespace("n", redis=own_server.url) as namespace:
+        queue = namespace.queue("q")
+        async with worker_of(queue, echo):
+            await (await queue.add("x")).wait(PATIENCE)
+            if how == "restart":
+                await asyncio.to_thread(own_server.restart)
+            else:
+                await asyncio.to_thread(own_server.kill)
+                await asyncio.to_thread(own_server.start)
+            for _ in range(3):
+                assert await (await queue.add("x")).wait(PATIENCE) == "x"
+    said = about_redis(caplog)
+    assert [text.split()[2] for text in said] in (["gone", "back"], [])
+
+
+async def test_jobs_that_run_during_a_restart_end_once(
+    own_server: PrivateServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Desk()
+    async with Namespace("n", redis=own_server.url) as namespace:
+        queue = namespace.queue("q")
+        async with worker_of(queue, desk, concurrency=100):
+            jobs = await queue.add_many([str(n) for n in range(150)])
+            waits = [asyncio.create_task(job.wait(PATIENCE)) for job in jobs]
+            await wait_until(lambda: len(desk.running) == 100, PATIENCE)
+            await asyncio.to_thread(own_server.stop)
+            desk.open()
+            await wait_until(lambda: not desk.running, PATIENCE)
+            await wait_until(lambda: about_redis(caplog))
+            await asyncio.to_thread(own_server.start)
+            assert list(await asyncio.gather(*waits)) == [str(n) for n in range(150)]
+        records = [await job.record() for job in jobs]
+    assert Counter(desk.started) == Counter(job.id for job in jobs)
+    assert {(record.attempt, record.stalls) for record in records} == {(1, 0)}
+    assert [text.split()[2] for text in about_redis(caplog)] == ["gone", "back"]
+
+
+async def test_a_wake_up_whose_answer_is_lost_holds_nothing_up(
+    namespace_id: str, proxy: Proxy, namespace: Namespace, look: Look
+) -> None:
+    desk = Desk(is_open=True)
+    async with Namespace(namespace_id, redis=proxy.url) as cut_off, worker_of(cut_off.queue("q"), desk):
+        for n in range(4):
+            asked = proxy.requests_with("BRPOP")
+            await (await namespace.queue("q").add("x")).wait(PATIENCE)
+            await wait_until(partial(has_asked_again, proxy, asked), PATIENCE)
+            proxy.stall()
+            # a job that can run, and one that will
+            job = await namespace.queue("q").add("x", id=str(n), run_in=0.2 if n % 2 else None)
+            await wait_until(lambda: not look("EXISTS", "q:wake") and not look("EXISTS", "q:clock"), PATIENCE)
+            proxy.cut()
+            proxy.flow()
+            await job.wait(PATIENCE)
+
+
+def has_asked_again(proxy: Proxy, before: int) -> bool:
+    return proxy.requests_with("BRPOP") > before
+
+
+async def test_forgotten_scripts_go_unnoticed(
+    server: Server, namespace: Namespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = namespace.queue("q")
+    with server.client() as client:
+        async with worker_of(queue, echo):
+            for n in range(5):
+                client("SCRIPT", "FLUSH")
+                assert await (await queue.add(str(n))).wait(PATIENCE) == str(n)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("how", ["gone", "frozen"])
+async def test_a_producer_is_told_in_time_and_goes_on_afterwards(namespace_id: str, proxy: Proxy, how: str) -> None:
+    timeout = 0.4
+    async with Namespace(namespace_id, redis=proxy.url, producer_timeout=timeout) as namespace:
+        queue = namespace.queue("q")
+        await queue.add("before")
+        if how == "gone":
+            await proxy.refuse()
+        else:
+            proxy.stall()
+
+        async def add(n: int, after: float) -> str:
+            await asyncio.sleep(after)
+            adding = queue.add("x" * 1000, id=f"job {n}") if n % 5 else queue.add_many(["x" * 1000] * 3)
+            with pytest.raises(RedisUnavailableError) as raised:
+                await adding
+            return str(raised.value)
+
+        began = time.monotonic()
+        errors = await asyncio.gather(*(add(n, n / 50) for n in range(50)))
+        # each within its own time, not one after the other: 50 of them would take 20 s
+        assert time.monotonic() - began < 12
+        for n, error in enumerate(errors):
+            assert not n % 5 or f"job {n}" in error
+            assert "'q'" in error
+        if how == "gone":
+            await proxy.accept()
+        else:
+            proxy.flow()
+        await wait_until(partial(works, queue), PATIENCE)
+        runtime: Any = await namespace.runtime()
+        assert runtime.call.link._pending == []  # noqa: SLF001 - nothing piles up
+        await queue.remove_all("waiting")
+
+
+async def works(queue: Any) -> bool:
+    try:
+        await queue.add("after")
+    except RedisUnavailableError:
+        return False
+    return True
+
+
+async def test_reads_and_control_are_told_in_time_too(namespace_id: str, proxy: Proxy) -> None:
+    async with Namespace(namespace_id, redis=proxy.url, producer_timeout=0.3) as namespace:
+        queue = namespace.queue("q")
+        job = await queue.add("x", id="a")
+        await proxy.refuse()
+        calls = {
+            "reading job 'a'": job.record(),
+            "cancelling job 'a'": job.cancel(),
+            "removing job 'a'": queue.remove("a"),
+            "counting jobs of 'q'": queue.counts(),
+            "pausing 'q'": queue.pause(),
+            "setting limits": queue.set_limits(concurrency=1),
+        }
+        for what, call in calls.items():
+            with pytest.raises(RedisUnavailableError, match=what):
+                await call
+        await proxy.accept()
+        await wait_until(partial(removed, queue, "a"), PATIENCE)
+
+
+async def removed(queue: Any, job_id: str) -> bool:
+    try:
+        await queue.remove(job_id)
+    except RedisUnavailableError:
+        return False
+    return True
+
+
+async def test_a_server_that_refuses_writes_for_a_while_loses_nothing(own_server: PrivateServer) -> None:
+    """As a master does that has become a replica."""
+    desk = Desk()
+    async with Namespace("n", redis=own_server.url, producer_timeout=60) as namespace:
+        queue = namespace.queue("q")
+        with own_server.client() as client:
+            async with worker_of(queue, desk):
+                running = await queue.add("runs", id="runs")
+                await desk.runs("runs")
+                client("CONFIG", "SET", "replica-serve-stale-data", "yes")
+                client("REPLICAOF", "127.0.0.1", "1")
+                adding = asyncio.create_task(queue.add("added"))
+                desk.open()
+                await asyncio.sleep(0.2)
+                assert not adding.done()
+                client("REPLICAOF", "NO", "ONE")
+                assert await results_of([running, await adding]) == ["runs", "added"]
+    assert len(desk.started) == 2
+
+
+async def test_a_server_without_memory_loses_nothing(own_server: PrivateServer) -> None:
+    desk = Desk()
+    async with Namespace("n", redis=own_server.url, producer_timeout=60) as namespace:
+        queue = namespace.queue("q")
+        with own_server.client() as client:
+            async with worker_of(queue, desk):
+                running = await queue.add("runs", id="runs", group="g")
+                behind = await queue.add("behind", id="behind", group="g")
+                await desk.runs("runs")
+                client("CONFIG", "SET", "maxmemory", "1")
+                adding = asyncio.create_task(queue.add("added"))
+                desk.open()
+                await asyncio.sleep(0.2)
+                assert not adding.done()
+                assert desk.started == ["runs"]
+                client("CONFIG", "SET", "maxmemory", "0")
+                assert await results_of([running, behind, await adding]) == ["runs", "behind", "added"]
+
+
+async def test_a_password_that_is_refused_for_a_while_does_not_end_a_worker(own_server: PrivateServer) -> None:
+    desk = Desk()
+    async with Namespace("n", redis=own_server.url, producer_timeout=1) as namespace:
+        queue = namespace.queue("q")
+        async with worker_of(queue, desk, lease=1):
+            job = await queue.add("x", id="a")
+            await desk.runs("a")
+            with own_server.client() as client:
+                client("CONFIG", "SET", "requirepass", "secret")
+                client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                with pytest.raises(RedisUnavailableError, match=r"(?i)auth"):
+                    await queue.add("x")
+                await asyncio.sleep(0.5)  # the lease thread and the listener have met it as well
+                client("CONFIG", "SET", "requirepass", "")
+            desk.open()
+            assert await job.wait(PATIENCE) == "x"
+            assert await (await queue.add("y")).wait(PATIENCE) == "y"
+
+
+async def test_a_wrong_password_is_told_by_its_name(own_server: PrivateServer) -> None:
+    with own_server.client() as client:
+        client("CONFIG", "SET", "requirepass", "secret")
+        try:
+            url = own_server.tcp_url.replace("redis://", "redis://:wrong@")
+            async with Namespace("n", redis=url, producer_timeout=0.5) as namespace:
+                with pytest.raises(RedisUnavailableError, match=r"(?i)password|auth"):
+                    await namespace.queue("q").add("x")
+        finally:
+            client("CONFIG", "SET", "requirepass", "")
+
+
+async def test_a_crash_in_the_middle_of_a_sweep_loses_nothing(own_server: PrivateServer) -> None:
+    count, desk = 1000, Desk(is_open=True)
+    async with Namespace("n", redis=own_server.url, producer_timeout=60) as namespace:
+        queue = namespace.queue("q")
+        jobs = await queue.add_many(["x"] * count)
+        call = (await namespace.runtime()).call
+        for number in range(1, 5):
+            await settle(call, worker="gone", number=number, lease=1, total=250, outcomes=[], wants=[("q", 250)])
+        await asyncio.sleep(0.01)
+        sweeping = [asyncio.create_task(swept(call)) for _ in range(3)]
+        await asyncio.to_thread(own_server.kill)
+        await asyncio.to_thread(own_server.start)
+        await asyncio.gather(*sweeping, return_exceptions=True)
+        async with worker_of(queue, desk, concurrency=100, lease=0.5):
+            await results_of(jobs)
+    assert Counter(desk.started) == Counter(job.id for job in jobs)
+
+
+async def swept(call: Any) -> None:
+    await sweep_claims(call, lease=1000, interval=0, limit=200)
+
+
+async def test_a_frozen_server_delays_and_loses_nothing(own_server: PrivateServer) -> None:
+    ran = Counter[str]()
+
+    async def handle(claim: Claim) -> None:
+        ran[claim.id] += 1
+        await asyncio.sleep(0.001)
+
+    async with Namespace("n", redis=own_server.url, producer_timeout=60) as namespace:
+        queue = namespace.queue("q")
+        async with worker_of(queue, handle, concurrency=5):
+            jobs = await queue.add_many(["x"] * 300)
+            for _ in range(4):
+                own_server.freeze()
+                await asyncio.sleep(0.1)
+                own_server.thaw()
+                await asyncio.sleep(0.05)
+            await results_of(jobs)
+    assert ran == Counter(job.id for job in jobs)
+
+
+async def test_a_worker_that_was_idle_for_longer_than_a_socket_timeout_starts_at_once(
+    namespace: Namespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = namespace.queue("q")
+    caplog.set_level(logging.DEBUG, "lanner")
+    async with worker_of(queue, echo):
+        await asyncio.sleep(5.5)  # redis-py's own default is 5 s
+        assert await (await queue.add("x")).wait(PATIENCE) == "x"
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_worker_cannot_start_without_redis_and_says_so(namespace_id: str, proxy: Proxy) -> None:
+    await proxy.refuse()
+    async with Namespace(namespace_id, redis=proxy.url, producer_timeout=0.2) as namespace:
+        worker = worker_of(namespace.queue("q"), echo)
+        with pytest.raises(RedisUnavailableError, match="connecting to Redis"):
+            await worker.start()
+        await worker.stop()
+        await proxy.accept()
+        async with worker_of(namespace.queue("q"), echo):
+            assert await (await namespace.queue("q").add("x")).wait(PATIENCE) == "x"
