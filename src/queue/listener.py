@@ -74,6 +74,7 @@ class Listener:
                 self._outage.gone(error)
                 await asyncio.sleep(pauses.next())
                 # a marker may have been popped whose name never arrived
+                self.schedules()
                 self._look()
             else:
                 self._outage.back()
