@@ -33,6 +33,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def chaos(session: nox.Session) -> None:
+    """Run the queue against its model for longer, in sequences that are new each time."""
+    install(session, "embedded,cli,otel,fast", "tests")
+    session.run("pytest", "tests/test_queue_model.py", *session.posargs, env={"LANNER_MODEL_EXAMPLES": "2000"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and formatting."""
     session.install(*nox.project.dependency_groups(PYPROJECT, "lint"))

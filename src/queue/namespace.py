@@ -70,7 +70,7 @@ class Namespace:
         self.connector = Connector(redis)
         self._runtimes: dict[asyncio.AbstractEventLoop, Runtime] = {}
         self._pid = os.getpid()
-        self._closed = False
+        self._closed: bool = False
         self._workers: set[Any] = set()
 
     def queue(
