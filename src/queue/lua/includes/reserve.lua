@@ -2,6 +2,7 @@
 --- @include claim_ready
 --- @include expire_due
 --- @include fair_share
+--- @include key_of
 --- @include note_refusal
 --- @include promote_due
 --- @include read_limits
