@@ -532,7 +532,7 @@ async def test_a_run_that_is_over_leaves_no_garbage(threads: Threads) -> None:
     gc.collect()
     gc.disable()
     try:
-        await runs(50)
-        assert gc.collect() < 50
+        await runs(500)
+        assert gc.collect() < 500  # not one object a run; other tests of the process leave some of their own
     finally:
         gc.enable()
