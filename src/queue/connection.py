@@ -22,6 +22,8 @@ DEFAULT_URL: Final = "redis://localhost:6379/0"
 CALL_TIMEOUT: Final = 10.0
 SHORTEST_SOCKET_TIMEOUT: Final = 5.0
 _SCHEMES: Final = ("redis://", "rediss://", "unix://")
+# what redis-py's pools add to the settings of their connections for purposes of their own
+_OF_POOLS: Final = ("maint_notifications", "oss_cluster", "orig_", "himport")
 
 
 class Connector:
@@ -42,11 +44,11 @@ class Connector:
         self._handle: EmbeddedHandle | None = None
         self._pool: ConnectionPool | None = None
         if isinstance(where, redis.asyncio.Redis):
-            self._pool = _checked_pool(where)
+            self._pool = _fitting(where.connection_pool, "the client")
         elif not isinstance(where, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
             raise InvalidArgumentError(
                 "redis= must be a URL, 'embedded', 'embedded:PATH' or a redis.asyncio.Redis client, "
-                f"not {type(where).__name__}"
+                f"not {type(where).__module__}.{type(where).__qualname__}"
             )
         elif where == "embedded" or where.startswith("embedded:"):
             self._embedded = where
@@ -116,21 +118,26 @@ def _pool_of(url: str) -> ConnectionPool:
             "'embedded:PATH'"
         )
     try:
-        pool: ConnectionPool = ConnectionPool.from_url(url, **_settings())  # pyright: ignore[reportUnknownMemberType]
+        pool: ConnectionPool = ConnectionPool.from_url(url)  # pyright: ignore[reportUnknownMemberType]
     except ValueError as error:
         raise InvalidArgumentError(f"redis={url!r} is not a Redis URL: {error}") from error
-    return pool
+    return _fitting(pool, "the URL")
 
 
-def _checked_pool(client: redis.asyncio.Redis) -> ConnectionPool:
-    given = client.connection_pool.connection_kwargs
+def _fitting(pool: ConnectionPool, whose: str) -> ConnectionPool:
+    """A pool that connects as the given one does, but without what would get in our way.
+
+    Raises:
+        InvalidArgumentError: What was asked for gets in our way; the text names the setting.
+    """
+    given = pool.connection_kwargs
     if given.get("decode_responses"):
-        raise InvalidArgumentError("redis=: the client has decode_responses=True; Lanner needs the bytes, leave it out")
+        raise InvalidArgumentError(f"redis=: {whose} has decode_responses=True; Lanner needs the bytes, leave it out")
     timeout = given.get("socket_timeout")
     if timeout is not None and timeout < SHORTEST_SOCKET_TIMEOUT:
         raise InvalidArgumentError(
-            f"redis=: the client has socket_timeout={timeout}; an idle worker waits for longer than that, "
+            f"redis=: {whose} has socket_timeout={timeout:g}; an idle worker waits for longer than that, "
             f"use {SHORTEST_SOCKET_TIMEOUT:g} s at least, or None"
         )
-    pool = client.connection_pool
-    return ConnectionPool(connection_class=pool.connection_class, **{**given, **_settings()})
+    kept = {name: value for name, value in given.items() if not name.startswith(_OF_POOLS)}
+    return ConnectionPool(connection_class=pool.connection_class, **{**kept, **_settings()})
