@@ -98,8 +98,9 @@ class Job:
             JobNotFoundError: No job has the id.
             ClosedError: The namespace was closed meanwhile.
         """
+        seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.queue.namespace.runtime()
-        async with self.waiting(runtime, timeout, first_look=self.queue.namespace.timeout) as looked:
+        async with self.waiting(runtime, seconds, first_look=self.queue.namespace.timeout) as looked:
             end = await runtime.waiters.wait(self.queue.id, self.id, self.run, looked)
         return self.result_of(end)
 

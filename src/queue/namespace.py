@@ -11,7 +11,7 @@ from . import keys
 from .calling import persist
 from .connection import Connector
 from .limits import RateLimit, pack_cap, pack_limiters
-from .options import Duration, JobOptions
+from .options import Duration, JobOptions, pack_options
 from .presence import LOST_AFTER_MS, WorkerInfo
 from .queue import Queue
 from .runtime import Runtime
@@ -61,6 +61,7 @@ class Namespace:
         self.concurrency: Final = check_cap(concurrency, "concurrency")
         self.base = keys.base(check_id(prefix, "prefix"), id)
         self.defaults: Final[JobOptions] = {} if defaults is None else defaults
+        pack_options(self.defaults)  # refuses what no queue could use
         self.timeout: Final = duration_ms(producer_timeout, "producer_timeout", minimum=1) / 1000
         self.limiters: Final[Mapping[str, RateLimit]] = {} if limiters is None else limiters
         self.declared: Final[Mapping[str, int | str]] = {

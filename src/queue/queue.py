@@ -214,9 +214,10 @@ class Queue(Listing, Stream):
             JobError: As ``Job.wait``; JobAlreadyExistsError: The id is in use.
         """
         new, run = self.prepare(data, where, options)
+        seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.namespace.runtime()
         job = Job(self, new.id, run)
-        async with job.waiting(runtime, timeout):
+        async with job.waiting(runtime, seconds):
             with runtime.waiters.expect(self.id, new.id, run) as waiter:
                 process = await runtime.waiters.ready()
                 standing = await runtime.submit(replace(new, waiter=f"waiters {process}"))

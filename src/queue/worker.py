@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ..errors import RedisUnavailableError
+from ..errors import InvalidArgumentError, RedisUnavailableError
 from .calling import ScriptError
 from .duty import Duty, perform
 from .lease import LeaseKeeper
@@ -22,7 +22,7 @@ from .schedules import Fired, FireSchedules, unwatched
 from .scripts.listing import leave_worker
 from .settling import Settler
 from .sweep import Sweep
-from .validation import check_cap, check_int, duration_ms
+from .validation import check_cap, check_choice, check_id, check_int, duration_ms
 
 if TYPE_CHECKING:
     from .claim import Claim
@@ -86,13 +86,18 @@ class Worker:
         self.id: Final = secrets.token_urlsafe(9)
         self.concurrency: Final = check_int(concurrency, "concurrency", 1, MOST_SLOTS)
         self._namespace = namespace
-        self._handlers = dict(handlers)
-        self._ceilings = {name: check_cap(most, "concurrency") for name, most in (ceilings or {}).items()}
+        self._handlers = _checked_handlers(handlers)
+        self._ceilings = {
+            check_choice(name, "ceilings", self._handlers): check_cap(most, "concurrency")
+            for name, most in (ceilings or {}).items()
+        }
         self._limits = limits or {}
         self._lease = duration_ms(lease, "lease", minimum=100) / 1000
         self._grace = duration_ms(grace, "grace") / 1000
         self._max_blocked = duration_ms(max_blocked, "max_blocked", minimum=1) / 1000
-        self._warn_blocked = None if warn_blocked is None else duration_ms(warn_blocked, "warn_blocked") / 1000
+        self._warn_blocked = (
+            None if warn_blocked is None else duration_ms(warn_blocked, "warn_blocked", minimum=1) / 1000
+        )
         self._on_blocked = on_blocked
         self._safety = duration_ms(safety, "safety", minimum=10) / 1000
         self._on_error = on_error
@@ -268,6 +273,16 @@ class Worker:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+
+def _checked_handlers(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+    if not handlers:
+        raise InvalidArgumentError("handlers must have a queue at least")
+    for workflow, handler in handlers.items():
+        check_id(workflow, "workflow id")
+        if not callable(handler):
+            raise InvalidArgumentError(f"the handler of {workflow!r} must be an async function, not {handler!r}")
+    return dict(handlers)
 
 
 @contextlib.asynccontextmanager
