@@ -141,10 +141,19 @@ async def test_what_is_claimed_while_the_worker_stops_is_handed_back(
     async with Namespace(namespace_id, redis=proxy.url) as slow:
         worker = worker_of(slow.queue("q"), desk)
         await worker.start()
-        await wait_until(lambda: proxy.requests_with("BRPOP"))
+        await wait_until(lambda: look.a_worker_listens("q"), PATIENCE)
         proxy.hold_answers(load("settle").sha)
         job = await namespace.queue("q").add("x")
-        await wait_until(lambda: look("EXISTS", "q:active"))
+
+        def has_claimed_unawares() -> bool:
+            if look("EXISTS", "q:active"):
+                return True
+            if proxy.held_answers:  # it had asked before
+                proxy.flow()
+                proxy.hold_answers(load("settle").sha)
+            return False
+
+        await wait_until(has_claimed_unawares, PATIENCE)
         stopping = asyncio.create_task(worker.stop())
         await asyncio.sleep(0.05)
         proxy.flow()
@@ -162,10 +171,10 @@ async def test_a_wake_up_that_was_on_its_way_to_a_stopping_worker_reaches_anothe
     async with Namespace(namespace_id, redis=proxy.url) as slow:
         worker = worker_of(slow.queue("q"), desk)
         await worker.start()
-        await wait_until(lambda: proxy.requests_with("BRPOP"))
+        await wait_until(lambda: look.a_worker_listens("q"), PATIENCE)
         proxy.stall()
         job = await namespace.queue("q").add("x")
-        await wait_until(lambda: not look("EXISTS", "q:wake"))  # popped, and not heard of
+        await wait_until(lambda: not look("EXISTS", "q:wake"), PATIENCE)  # popped, and not heard of
         async with worker_of(namespace.queue("q"), other, concurrency=1):
             stopping = asyncio.create_task(worker.stop())
             await asyncio.sleep(0)

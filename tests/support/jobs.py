@@ -123,6 +123,12 @@ class Look:
         answer: str | None = self("HGET", f"{workflow}:j:{job_id}", name)
         return answer
 
+    def a_worker_listens(self, workflow: str) -> bool:
+        """Whether a worker waits in its blocking pop, and there is nothing to pop."""
+        blocked = [line for line in self._client("CLIENT", "LIST").splitlines() if "cmd=brpop" in line]
+        markers = [self("EXISTS", f"{workflow}:{kind}") for kind in ("wake", "clock")]
+        return not any(markers) and any(" flags=b" in line for line in blocked)
+
     def nothing_is_active(self, *workflows: str) -> bool:
         """Whether no claim is left in any structure."""
         keys = self._client("KEYS", f"{self.base}:*")

@@ -11,12 +11,12 @@ LOOK_AGAIN = 0.01
 
 
 @overload
-async def wait_until(condition: Callable[[], Awaitable[Answer]], timeout: float = 10) -> Answer: ...  # noqa: ASYNC109 - as below
+async def wait_until(condition: Callable[[], Awaitable[Answer]], timeout: float = 30) -> Answer: ...  # noqa: ASYNC109 - as below
 @overload
-async def wait_until(condition: Callable[[], Answer], timeout: float = 10) -> Answer: ...  # noqa: ASYNC109 - as below
+async def wait_until(condition: Callable[[], Answer], timeout: float = 30) -> Answer: ...  # noqa: ASYNC109 - as below
 async def wait_until(
     condition: Callable[[], object],
-    timeout: float = 10,  # noqa: ASYNC109 - it fails the test with what was awaited, which a cancel scope cannot
+    timeout: float = 30,  # noqa: ASYNC109 - it fails the test with what was awaited, which a cancel scope cannot
 ) -> object:
     """Wait until the condition (a plain or an async function) answers something true, and return that answer."""
     deadline = time.monotonic() + timeout
