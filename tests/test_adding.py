@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lanner.errors import (
+    ClosedError,
     InvalidArgumentError,
     JobAlreadyExistsError,
     JobNotFoundError,
@@ -14,7 +15,7 @@ from lanner.errors import (
     ResultExpiredError,
 )
 from lanner.queue import Claim, Dedup, Job, Namespace, Suspended
-from support.jobs import Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
 from support.waiting import wait_until
 
@@ -29,7 +30,7 @@ async def test_an_added_job_waits_until_a_worker_takes_it(namespace: Namespace) 
     record = await job.record()
     assert (record.state, record.data, record.attempt) == ("waiting", "hello", 1)
     async with worker_of(queue, echo):
-        assert await job.wait(60) == "hello"
+        assert await job.wait(PATIENCE) == "hello"
     assert await job.state() == "completed"
 
 
@@ -43,7 +44,7 @@ async def test_a_waiting_job_is_four_fields(namespace: Namespace, look: Look) ->
 async def test_an_ungrouped_job_costs_no_group_keys(namespace: Namespace, look: Look) -> None:
     queue = namespace.queue("q")
     async with worker_of(queue, echo):
-        await (await queue.add("x")).wait(60)
+        await (await queue.add("x")).wait(PATIENCE)
     assert not look("EXISTS", "q:groups")
 
 
@@ -111,12 +112,12 @@ async def test_the_id_of_a_completed_or_cancelled_job_is_used_again_at_once(
         if state == "cancelled":
             assert await first.cancel()
         else:
-            await first.wait(60)
+            await first.wait(PATIENCE)
         second = await queue.add("two", id="a")
         assert second.run != first.run
-        assert await second.wait(60) == "two"
+        assert await second.wait(PATIENCE) == "two"
         with pytest.raises(ResultExpiredError):
-            await first.wait(60)
+            await first.wait(PATIENCE)
         assert look("ZCARD", "q:cancelled") == 0
         assert look("ZCARD", "q:completed") == 1
 
@@ -124,7 +125,7 @@ async def test_the_id_of_a_completed_or_cancelled_job_is_used_again_at_once(
 async def test_a_retained_id_collides_until_its_record_is_gone(namespace: Namespace) -> None:
     queue = namespace.queue("q")
     async with worker_of(queue, echo):
-        await (await queue.add("one", id="a", result_ttl=0.5)).wait(60)
+        await (await queue.add("one", id="a", result_ttl=0.5)).wait(PATIENCE)
         with pytest.raises(JobAlreadyExistsError, match="is completed"):
             await queue.add("two", id="a", unique="retained")
 
@@ -253,4 +254,28 @@ async def test_a_handle_by_id_of_no_job_says_so(namespace: Namespace) -> None:
     with pytest.raises(JobNotFoundError, match="there is no job 'nobody' of workflow 'q'"):
         await job.record()
     with pytest.raises(JobNotFoundError):
-        await job.wait(60)
+        await job.wait(PATIENCE)
+
+
+async def test_closing_while_jobs_are_added_is_a_clear_error_at_once(namespace_id: str, proxy: Proxy) -> None:
+    namespace = Namespace(namespace_id, redis=proxy.url, producer_timeout=3600)
+    queue = namespace.queue("q")
+    await namespace.runtime()
+    proxy.stall()
+    calls: list[asyncio.Task[Any]] = [asyncio.create_task(queue.add("x")) for _ in range(3)]
+    calls.append(asyncio.create_task(queue.add_many(["x"] * 3)))
+    calls.append(asyncio.create_task(queue.job("a").state()))
+    await asyncio.sleep(0.05)
+    await namespace.aclose()
+    for call in calls:
+        with pytest.raises(ClosedError):
+            await call
+    with pytest.raises(ClosedError):
+        await queue.add("x")
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000_000])
+async def test_a_payload_of_any_size_arrives(namespace: Namespace, size: int) -> None:
+    queue = namespace.queue("q")
+    async with worker_of(queue, echo):
+        assert await (await queue.add("é" * size)).wait(PATIENCE) == "é" * size

@@ -263,3 +263,28 @@ async def test_a_paused_namespace_starts_nothing_in_any_queue(namespace: Namespa
         await desk.runs("in a", "in b")
         desk.open()
         await results_of(jobs)
+
+
+async def test_what_a_run_that_does_not_end_holds_up_is_taken_by_another_worker(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lanner.queue.worker.CLEAN_UP", 0.2)
+    queue, running, release = namespace.queue("q", concurrency=1), asyncio.Event(), asyncio.Event()
+
+    async def stubborn(claim: Claim) -> str:
+        running.set()
+        while claim.id == "a" and not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+        return "x"
+
+    async with worker_of(queue, stubborn, concurrency=1):
+        job = await queue.add("x", id="a")
+        await running.wait()
+        async with worker_of(queue, stubborn, concurrency=1):
+            behind = await queue.add("x", id="b")
+            assert await job.cancel()
+            assert await behind.wait(PATIENCE) == "x"
+        release.set()

@@ -15,6 +15,7 @@ from lanner.errors import (
     WaitTimeoutError,
 )
 from lanner.queue import Claim, Namespace
+from lanner.queue.connection import Connector
 from support.jobs import PATIENCE, Desk, worker_of
 from support.proxy import Proxy
 from support.servers import Server
@@ -306,3 +307,39 @@ async def test_an_idle_wait_outlives_the_clients_socket_timeout(
         desk.open()
         assert await wait == "x"
     assert [record for record in caplog.records if "broke" in record.message] == []
+
+
+async def test_a_connection_that_has_died_unnoticed_is_noticed(
+    namespace_id: str, server: Server, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is pushed over it is lost, and nothing says so."""
+    monkeypatch.setattr("lanner.queue.subscription.QUIET", 0.2)
+    monkeypatch.setattr("lanner.queue.subscription.ANSWERS_WITHIN", 0.3)
+    monkeypatch.setitem(Connector.link.__kwdefaults__ or {}, "timeout", 1.0)
+    desk = Desk()
+    async with (
+        Namespace(namespace_id, redis=proxy.url) as waiting,
+        Namespace(namespace_id, redis=server.url) as working,
+        worker_of(working.queue("q"), desk),
+    ):
+        job = await waiting.queue("q").add("x")
+        wait = asyncio.create_task(job.wait(PATIENCE))
+        await desk.runs(job.id)
+        await wait_until(lambda: job_has_waiters(working, job.id))
+        proxy.silence()
+        desk.open()
+        assert await wait == "x"
+
+
+async def test_a_quiet_connection_that_lives_is_kept(
+    namespace_id: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lanner.queue.subscription.QUIET", 0.05)
+    desk = Desk()
+    async with Namespace(namespace_id, redis=proxy.url) as namespace, worker_of(namespace.queue("q"), desk):
+        job = await namespace.queue("q").add("x")
+        wait = asyncio.create_task(job.wait(PATIENCE))
+        await wait_until(lambda: proxy.requests_with("PING") > 3)
+        desk.open()
+        assert await wait == "x"
+    assert proxy.requests_with("SUBSCRIBE") == 1

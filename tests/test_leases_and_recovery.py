@@ -440,3 +440,16 @@ async def test_no_job_starts_twice_when_a_worker_starts_into_a_backlog(
         await results_of(jobs)
     assert Counter(desk.started) == Counter(job.id for job in jobs)
     assert look.nothing_is_active("q")
+
+
+async def test_checkpoints_of_many_megabytes_come_back_after_a_crash(namespace: Namespace) -> None:
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    jobs = await queue.add_many(["x"] * 4)
+    written = {f"step {n}": str(n) * 300_000 for n in range(3)}
+    for claim in await vanish(namespace, "q", 4, lease_ms=60_000):
+        for name, text in written.items():
+            assert await queue.set_step(claim.id, name, text, token=claim.token)
+        await commit(namespace, claim, Released())
+    async with worker_of(queue, desk, lease=LEASE):
+        await results_of(jobs)
+    assert [desk.claims[job.id].steps for job in jobs] == [written] * 4

@@ -139,3 +139,14 @@ async def test_held_answers_arrive_once_they_are_let_go(server: Server, namespac
         proxy.flow()
         assert await answer == 1
         assert await client.incr(key) == 2
+
+
+async def test_connections_that_are_silenced_stay_open_and_say_nothing(server: Server, namespace_id: str) -> None:
+    key = f"lanner:{{{namespace_id}}}:swept"
+    async with open_proxy(server) as proxy, connected(proxy) as client, connected(proxy) as other:
+        assert await client.get(key) is None
+        proxy.silence()
+        answer = asyncio.create_task(client.incr(key))
+        assert await other.incr(key) == 1
+        assert not answer.done()
+        answer.cancel()

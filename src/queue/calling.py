@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from ..errors import LannerError, RedisUnavailableError
-from .link import Argument, Link, NotSentError, UnansweredError
+from ..errors import ClosedError, LannerError, RedisUnavailableError
+from .link import Argument, Link, LinkClosedError, NotSentError, UnansweredError
 from .scripts.loader import Script, load
 
 FIRST_PAUSE: Final = 0.05
@@ -84,6 +84,7 @@ async def persist(
 
     Raises:
         RedisUnavailableError: Redis did not answer in time.
+        ClosedError: The namespace was closed meanwhile.
     """
     began, waits = time.monotonic(), Pauses()
     sent = False
@@ -93,12 +94,15 @@ async def persist(
         try:
             async with asyncio.timeout(max(left, 0.001)):
                 return await call()
+        except LinkClosedError:
+            done = " It may have been done all the same." if sent else ""
+            raise ClosedError(f"{what()}: the namespace has been closed.{done}") from None
         except NotSentError as refused:
             error = refused
         except UnansweredError as unanswered:
             error, sent = unanswered, True
         except TimeoutError:
-            error, sent = UnansweredError(f"no answer within {timeout:g} s"), True
+            error, sent = UnansweredError(f"no answer within {timeout:.2g} s"), True
         pause = waits.next()
         if (isinstance(error, UnansweredError) and not repeatable) or began + timeout - time.monotonic() <= pause:
             unsure = " It may have been done all the same." if sent else " Nothing was done."

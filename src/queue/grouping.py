@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from ..errors import ClosedError
 from .calling import ScriptError
 
 ItemT = TypeVar("ItemT")
@@ -41,7 +42,7 @@ class Grouper(Generic[ItemT, ResultT]):
         return await future
 
     async def aclose(self) -> None:
-        """Stop sending; what was not answered is cancelled."""
+        """Stop sending; what was not answered fails."""
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.wait([self._pump])
@@ -54,8 +55,7 @@ class Grouper(Generic[ItemT, ResultT]):
                 await self._deliver(group)
         finally:
             self._pump = None
-            for _, future in (*group, *self._pending):
-                future.cancel()
+            _fail([*group, *self._pending], ClosedError("closed before an answer came; it may have been done"))
             self._pending = []
 
     def _take(self) -> list[tuple[ItemT, asyncio.Future[ResultT]]]:

@@ -31,6 +31,10 @@ class UnansweredError(LannerError):
     """The call was sent and no answer came: it may have been executed."""
 
 
+class LinkClosedError(NotSentError):
+    """We have closed the connection ourselves: nothing will be sent any more."""
+
+
 class Link:
     """One connection, opened when first used and again after it broke.
 
@@ -54,7 +58,7 @@ class Link:
             UnicodeEncodeError: A text of it cannot be written; other commands are not held up by that.
         """
         if self._closed:
-            raise NotSentError("the connection has been closed")
+            raise LinkClosedError("the connection has been closed")
         command = tuple(part.encode() if isinstance(part, str) else part for part in command)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending.append((command, future))
@@ -68,7 +72,7 @@ class Link:
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.wait([self._pump])
-        _fail(self._pending, NotSentError("the connection has been closed"))
+        _fail(self._pending, LinkClosedError("the connection has been closed"))
         self._pending = []
         await self._drop()
 

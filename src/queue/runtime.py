@@ -5,7 +5,9 @@ import logging
 import os
 import re
 import secrets
+import time
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import Final
 
 from redis.exceptions import ResponseError
@@ -21,6 +23,7 @@ from .scripts.descending import FlowNode, add_flow
 from .waiting import Waiters
 
 logger: Final = logging.getLogger(__name__)
+GROUP: Final = "adding jobs"
 OLDEST: Final = {"redis": (6, 2), "valkey": (7, 2)}
 
 
@@ -40,7 +43,9 @@ class Runtime:
         self.call = Caller(connector.link(), base)
         self.waiters = Waiters(self.call, connector, self._producer)
         self._adding = asyncio.Lock()
-        self._adder = Grouper(self.add, size=lambda new: len(new.data) + len(new.spec) + len(new.id))
+        self._adder = Grouper(
+            partial(self.add, what=GROUP), size=lambda new: len(new.data) + len(new.spec) + len(new.id)
+        )
 
     async def open(self) -> None:
         """Check the server and the data, once.
@@ -93,23 +98,36 @@ class Runtime:
             raise RedisUnavailableError(
                 f"{_named([new])}: no answer within {self._timeout:g} s. It may have been done all the same."
             ) from None
+        except RedisUnavailableError as error:
+            # all of a group get the same one; each hears of its own job
+            raise RedisUnavailableError(str(error).replace(GROUP, _named([new]), 1)) from error
 
-    async def add(self, jobs: Sequence[NewJob]) -> list[Standing | None]:
+    async def add(self, jobs: Sequence[NewJob], what: str = "") -> list[Standing | None]:
         """Add jobs in one call; for each None, or the job that stands in its place.
 
         Raises:
             RedisUnavailableError: Redis did not answer in time.
         """
         # a receipt is that of the last call: a second one on the wire would hide the first
-        async with self._adding:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._adding.acquire()
+        except TimeoutError:
+            raise RedisUnavailableError(
+                f"{what or _named(jobs)}: calls before it had no answer for {self._timeout:g} s. Nothing was done."
+            ) from None
+        try:
             self._number += 1
             number = self._number
             return await persist(
                 lambda: add_jobs(self.call, producer=self._producer, number=number, jobs=jobs),
-                timeout=self._timeout,
+                timeout=began + self._timeout - time.monotonic(),
                 repeatable=True,
-                what=lambda: _named(jobs),
+                what=lambda: what or _named(jobs),
             )
+        finally:
+            self._adding.release()
 
     async def add_flow(self, nodes: Sequence[FlowNode]) -> Standing | None:
         """Add a tree of jobs in one call. None, or the job that has the root's id.

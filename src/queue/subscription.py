@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from ..errors import ClosedError
 from .calling import Pauses
 
 logger: Final = logging.getLogger(__name__)
+# how long nothing may be heard before the connection is asked whether it lives, and how long that may take
+QUIET: Final = 30.0
+ANSWERS_WITHIN: Final = 10.0
 
 
 class Subscription:
@@ -61,15 +65,14 @@ class Subscription:
                 await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
                 await connection.send_command("SUBSCRIBE", self._channel)
                 while True:
-                    answer = cast("list[bytes]", await connection.read_response(disable_decoding=True))
-                    kind, _, message = answer
+                    kind, message = await self._read(connection)
                     if kind == b"message":
                         self._heard(message)
-                        continue
-                    self._open.set()
-                    pauses = Pauses()
-                    if gap:
-                        self._reopened()
+                    elif kind == b"subscribe":
+                        self._open.set()
+                        pauses = Pauses()
+                        if gap:
+                            self._reopened()
             except (RedisError, OSError) as error:
                 logger.debug("the subscription broke: %s", error)
                 self._open.clear()
@@ -77,3 +80,16 @@ class Subscription:
                 await asyncio.sleep(pauses.next())
             finally:
                 await connection.disconnect(nowait=True)
+
+    async def _read(self, connection: AbstractConnection) -> tuple[bytes, bytes]:
+        """What is said next: a kind, and a message. A connection that has died unnoticed says nothing for ever."""
+        said = await self._said_within(connection, QUIET)
+        if said is None:
+            await connection.send_command("PING")
+            said = await self._said_within(connection, ANSWERS_WITHIN)
+        if said is None:
+            raise RedisConnectionError(f"no sign of life within {ANSWERS_WITHIN:g} s")
+        return said[0], said[-1]
+
+    async def _said_within(self, connection: AbstractConnection, seconds: float) -> list[bytes] | None:
+        return cast("list[bytes] | None", await connection.read_response(disable_decoding=True, timeout=seconds))

@@ -39,6 +39,7 @@ class _Link:
     server: asyncio.StreamWriter
     fates: deque["_Fate"] = field(default_factory=deque["_Fate"])
     subscribes: bool = False
+    is_silent: bool = False
 
     def cut(self) -> None:
         self.client.transport.abort()
@@ -95,6 +96,14 @@ class Proxy:
         for link in list(self._links):
             link.cut()
 
+    def silence(self) -> None:
+        """Pass nothing on any more over the connections that there are, which stay open; new ones are as ever.
+
+        As a network does that has forgotten them.
+        """
+        for link in self._links:
+            link.is_silent = True
+
     def stall(self) -> None:
         """Pass nothing on, in either direction, until ``flow``; connections stay and new ones are accepted."""
         self._flows.clear()
@@ -140,6 +149,8 @@ class Proxy:
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 request = await _read_frame(reader)
+                if link.is_silent:
+                    continue
                 await self._flows.wait()
                 self._requests.append(request)
                 if b"SUBSCRIBE\r\n" in request:
@@ -153,6 +164,8 @@ class Proxy:
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 answer = await _read_frame(reader)
+                if link.is_silent:
+                    continue
                 await self._flows.wait()
                 # what is pushed answers no request, nor can it be told from an answer where RESP 2 subscribes
                 solicited = not answer.startswith(PUSH) and not link.subscribes
