@@ -36,7 +36,7 @@ def tests(session: nox.Session) -> None:
 def chaos(session: nox.Session) -> None:
     """Run the queue against its model for longer, in sequences that are new each time."""
     install(session, "embedded,cli,otel,fast", "tests")
-    session.run("pytest", "tests/queue_model_check.py", *session.posargs, env={"LANNER_MODEL_EXAMPLES": "2000"})
+    session.run("pytest", "tests/test_queue_model.py", *session.posargs, env={"LANNER_MODEL_EXAMPLES": "2000"})
 
 
 @nox.session
