@@ -5,6 +5,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -24,6 +25,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.timeout(0 if ASKED else 300)  # who asks for many sequences has the time for them
 def test_the_queue_does_what_its_model_does(server: Server, namespace_id: str) -> None:
     driver = Driver(server.url, f"lanner:{{{namespace_id}}}")
 

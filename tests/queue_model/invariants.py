@@ -46,7 +46,7 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
         "cancel": record.get("cancel"),
         "holds": "holds" in record,
         "started": "started" in record,
-        "awaits": record.get("awaits", "") if job.state in ("delayed", "parked") else "",
+        "awaits": record.get("awaits", ""),
     }
     expected = {
         "state": job.state,

@@ -10,8 +10,9 @@ local function promoteDue(base, workflow, now)
   local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, PROMOTED_AT_ONCE)
   for _, id in ipairs(due) do
     redis.call('ZREM', delayed, id)
-    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'score', 'holds')
+    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'score', 'holds', 'awaits')
     if record[1] == 'delayed' then
+      if record[5] then redis.call('HDEL', keyOf(base, workflow, 'j', id), 'awaits') end
       addWaiting(base, workflow, id, readSpec(record[2]), tonumber(record[3] or nil), record[4])
     end
   end
