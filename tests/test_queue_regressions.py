@@ -1,12 +1,22 @@
 """Sequences of calls that the queue once got wrong: most were found by the machine that drives it against its model."""
 
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from lanner.queue import Claim, Job, Namespace, Suspended
-from support.jobs import PATIENCE, Look, worker_of
+from lanner.queue import Claim, Failure, Job, Namespace, RateLimit, Retry, Suspended
+from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.servers import Server
+from support.starts import most_within
 from support.waiting import wait_until
+
+LEASE = 1
+AN_HOUR = timedelta(hours=1)
+WINDOW = 0.3
+SLACK = 0.02  # a run looks at the clock a little after its start was counted
 
 
 async def in_state(job: Job, state: str) -> bool:
@@ -37,3 +47,127 @@ async def test_a_job_sleeps_through_an_event_that_it_has_ceased_to_wait_for(
         assert await job.state() == "delayed"
         assert not look("HEXISTS", "q:j:1", "awaits")
     assert sleeps == 2
+
+
+@pytest.mark.parametrize("cap", ["workflow", "namespace"])
+@pytest.mark.parametrize("how", ["removed", "stalled", "cancelled"])
+async def test_the_slot_of_a_job_whose_worker_is_gone_is_used_at_once_when_it_is_freed(
+    namespace: Namespace, look: Look, how: str, cap: str
+) -> None:
+    """Nobody commits anything in that moment, and so nobody would claim: another worker has to be woken."""
+    await namespace.set_limits(concurrency=1 if cap == "namespace" else None)
+    a = namespace.queue("a", concurrency=1 if cap == "workflow" else None)
+    b = a if cap == "workflow" else namespace.queue("b")
+    gone, other = Desk(), Desk()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(worker_of(a, gone, concurrency=1, lease=LEASE))
+        one = await a.add("x", id="one", max_stalled=0)
+        await gone.runs("one")
+        await stack.enter_async_context(worker_of(b, other, concurrency=1, lease=LEASE))
+        two = await b.add("x", id="two")
+        await wait_until(lambda: look.a_worker_listens(b.id))
+        if cap == "namespace":
+            await wait_until(lambda: look("ZSCORE", "capped", "b"), PATIENCE)
+        look("HSET", "a:j:one", "token", "nobody:1")
+        if how == "removed":
+            assert await a.remove("one")
+        else:
+            assert how == "stalled" or await one.cancel()
+            look.expire_lease("a", "one")
+        await other.runs("two")
+        if how != "removed":
+            assert await one.state() == ("failed" if how == "stalled" else "cancelled")
+        gone.open()
+        other.open()
+        await two.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("how", ["removed", "cancelled", "paused", "expired"])
+async def test_a_workflow_without_work_keeps_no_slot_under_the_namespace_cap(
+    namespace: Namespace, look: Look, how: str
+) -> None:
+    """It was refused first, so the slot would be its own, if there were still anything to run."""
+    await namespace.set_limits(concurrency=1)
+    queues = {name: namespace.queue(name) for name in "abc"}
+    refused: dict[str, Job] = {}
+    desk = Desk()
+    async with AsyncExitStack() as stack:
+        for queue in queues.values():
+            await stack.enter_async_context(worker_of(queue, desk))
+        await queues["c"].add("x", id="c")
+        await desk.runs("c")
+        for name in "ab":
+            refused[name] = await queues[name].add("x", id=name, expires=2 if (name, how) == ("a", "expired") else None)
+            await wait_until(partial(look, "ZSCORE", "capped", name), PATIENCE)
+        if how == "removed":
+            assert await queues["a"].remove("a")
+        elif how == "cancelled":
+            assert await refused["a"].cancel()
+        elif how == "paused":
+            await queues["a"].pause()
+        else:
+            await wait_until(lambda: in_state(refused["a"], "failed"), PATIENCE)
+        desk.let_go("c")
+        await desk.runs("b")
+        desk.open()
+        await wait_until(lambda: not desk.running)
+        if how == "paused":
+            await queues["a"].resume()
+            await refused["a"].wait(PATIENCE)
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+@pytest.mark.parametrize("how", ["cancelled", "removed", "all removed", "expired", "lost", "run"])
+async def test_after_a_drain_of_any_kind_the_order_is_counted_from_the_start(
+    namespace: Namespace, look: Look, group: str | None, how: str
+) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    options: dict[str, Any] = {"group": group, "max_stalled": 0, "expires": AN_HOUR}
+    jobs = [await queue.add("x", id=str(n), **options) for n in range(3)]
+    assert look("GET", "q:pc") == "3"
+    if how == "cancelled":
+        assert all([await job.cancel() for job in jobs])
+    elif how == "removed":
+        assert all([await queue.remove(job.id) for job in jobs])
+    elif how == "all removed":
+        assert await queue.remove_all("waiting") == len(jobs)
+    else:
+        await _end_by_a_worker(namespace, look, desk, jobs, how)
+    await wait_until(lambda: not look("EXISTS", "q:pc"), PATIENCE)
+
+
+async def _end_by_a_worker(namespace: Namespace, look: Look, desk: Desk, jobs: list[Job], how: str) -> None:
+    queue = namespace.queue("q", group_concurrency=None)
+    if how == "expired":
+        for job in jobs:
+            look("ZADD", "q:expiring", 1, job.id)
+    async with worker_of(queue, desk, lease=LEASE):
+        if how == "lost":
+            await desk.runs(*(job.id for job in jobs))
+            for job in jobs:
+                look("HSET", f"q:j:{job.id}", "token", "nobody:1")
+                look.expire_lease("q", job.id)
+        desk.open()
+        ended = "completed" if how == "run" else "failed"
+        for job in jobs:
+            await wait_until(partial(in_state, job, ended), PATIENCE)
+
+
+@pytest.mark.parametrize("order", ["strict", "loose"])
+async def test_retries_count_against_the_limiter_of_their_group(server: Server, namespace_id: str, order: str) -> None:
+    """Also those of a job that holds its group meanwhile, and so does not stand in its line."""
+    starts: dict[str, list[float]] = {"g": [], "h": []}
+
+    async def handle(claim: Claim) -> Any:
+        starts[claim.spec.group].append(claim.now_ms() / 1000)
+        return Retry(0, Failure("E", "once more")) if claim.attempt < 3 else ""
+
+    limiters = {"tenant": RateLimit(1, WINDOW, per="group")}
+    async with Namespace(namespace_id, redis=server.url, limiters=limiters) as namespace:
+        queue = namespace.queue("q", group_order=order)
+        jobs = [await queue.add("x", group=group, max_attempts=3) for group in "gh"]
+        async with worker_of(queue, handle):
+            await results_of(jobs)
+    for of_group in starts.values():
+        assert len(of_group) == 3
+        assert most_within(of_group, WINDOW - SLACK) == 1
