@@ -6,11 +6,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from redis.exceptions import NoScriptError, ResponseError
-
 from ..errors import ClosedError, LannerError, RedisUnavailableError
-from .link import Argument, Link, LinkClosedError, NotSentError, UnansweredError
+from .link import Link, LinkClosedError, NotSentError, UnansweredError
 from .scripts.loader import Script, load
+from .wire import Argument, ReplyError
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
@@ -44,17 +43,17 @@ class Caller:
         script = load(name)
         try:
             return await self.link.call("EVALSHA", script.sha, 1, self.base, *arguments)
-        except NoScriptError:
-            return await self._evaluate(script, arguments)
+        except ReplyError as error:
+            if error.code == "NOSCRIPT":
+                return await self._evaluate(script, arguments)
+            raise ScriptError(script.locate(str(error))) from error
         except UnicodeEncodeError as error:
             raise ScriptError(f"{name}: a text for it has what UTF-8 cannot write: {error}") from error
-        except ResponseError as error:
-            raise ScriptError(script.locate(str(error))) from error
 
     async def _evaluate(self, script: Script, arguments: tuple[Argument, ...]) -> Any:
         try:
             return await self.link.call("EVAL", script.text, 1, self.base, *arguments)
-        except ResponseError as error:
+        except ReplyError as error:
             raise ScriptError(script.locate(str(error))) from error
 
 

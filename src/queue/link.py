@@ -1,26 +1,19 @@
-"""One connection to Redis. Calls made while others are on the wire share the next round trip."""
+"""One connection to Redis. Calls made while others are on the wire are sent behind them."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final, cast
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import (
-    BusyLoadingError,
-    ClusterDownError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    ResponseError,
-    TryAgainError,
-)
 
 from ..errors import LannerError
+from .wire import Argument, BrokenError, ReplyError, Wire, pack
 
-Argument = str | bytes | int | float
-
-_REFUSED: Final = (ClusterDownError, OutOfMemoryError, ReadOnlyError, TryAgainError)
-MOST_BYTES_A_TRIP: Final = 1 << 20
+# what a server answers that has not executed a command; who answers with the latter half is not the one to ask
+_REFUSED: Final = frozenset({"BUSY", "MISCONF", "NOREPLICAS", "OOM", "TRYAGAIN"})
+_ELSEWHERE: Final = frozenset({"CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "READONLY"})
 
 
 class NotSentError(LannerError):
@@ -38,111 +31,112 @@ class LinkClosedError(NotSentError):
 class Link:
     """One connection, opened when first used and again after it broke.
 
-    redis-py's own re-sending is off; a call ends with an answer, a server's error (``ResponseError``),
-    ``NotSentError`` or ``UnansweredError``.
+    redis-py's own re-sending is off; a call ends with an answer, a server's error (``ReplyError``), ``NotSentError`` or
+    ``UnansweredError``.
     """
 
     def __init__(self, connect: Callable[[], AbstractConnection], *, timeout: float) -> None:
-        """Use connections that ``connect`` makes; an answer may take ``timeout`` seconds."""
+        """Use connections that ``connect`` makes; silence may last ``timeout`` seconds."""
         self._connect = connect
-        self._connection: AbstractConnection | None = None
         self._timeout = timeout
-        self._pending: list[tuple[tuple[Argument, ...], asyncio.Future[Any]]] = []
-        self._pump: asyncio.Task[None] | None = None
+        self._wire: Wire | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._unsent: list[tuple[bytes, asyncio.Future[Any]]] = []
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._since = 0.0
+        self._watch: asyncio.TimerHandle | None = None
         self._closed = False
 
-    async def call(self, *command: Argument) -> Any:
-        """Send a command and give its answer.
+    def call(self, *command: Argument) -> asyncio.Future[Any]:
+        """Send a command; the future has its answer.
 
         Raises:
+            LinkClosedError: The connection was closed by us.
             UnicodeEncodeError: A text of it cannot be written; other commands are not held up by that.
         """
         if self._closed:
             raise LinkClosedError("the connection has been closed")
-        command = tuple(part.encode() if isinstance(part, str) else part for part in command)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pending.append((command, future))
-        if self._pump is None:
-            self._pump = asyncio.create_task(self._run(), name="lanner link")
-        return await future
+        packed = pack(*command)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        if self._wire is not None:
+            self._send(self._wire, packed, future)
+        else:
+            self._unsent.append((packed, future))
+            if self._opening is None:
+                self._opening = loop.create_task(self._open(), name="lanner link")
+        return future
 
     async def aclose(self) -> None:
         """Close the connection; calls that wait for their answer end with an error."""
         self._closed = True
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.wait([self._pump])
-        _fail(self._pending, LinkClosedError("the connection has been closed"))
-        self._pending = []
-        await self._drop()
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        _fail([future for _, future in self._unsent], LinkClosedError("the connection has been closed"))
+        self._unsent = []
+        if self._wire is not None:
+            self._wire.abort("we have closed it")
+            # a transport closes its socket in the next turn of the loop
+            await asyncio.sleep(0)
 
-    async def _run(self) -> None:
-        """Send what is pending, a bounded batch a trip, until nothing is."""
+    async def _open(self) -> None:
         try:
-            while self._pending:
-                batch = self._take()
-                try:
-                    await self._trip(batch)
-                except BaseException:
-                    _fail(batch, UnansweredError("the connection was closed before the answer came"))
-                    raise
-        finally:
-            self._pump = None
-
-    def _take(self) -> list[tuple[tuple[Argument, ...], asyncio.Future[Any]]]:
-        size = 0
-        for count, (command, _) in enumerate(self._pending, start=1):
-            size += sum(len(part) for part in command if isinstance(part, bytes))
-            if size >= MOST_BYTES_A_TRIP:
-                batch, self._pending = self._pending[:count], self._pending[count:]
-                return batch
-        batch, self._pending = self._pending, []
-        return batch
-
-    async def _trip(self, batch: list[tuple[tuple[Argument, ...], asyncio.Future[Any]]]) -> None:
-        batch = [entry for entry in batch if not entry[1].done()]
-        connection = self._connection
-        try:
-            if connection is None or not connection.is_connected:
-                async with asyncio.timeout(self._timeout):
-                    connection = self._connection = self._connection or self._connect()
-                    await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
-            packed = connection.pack_commands([command for command, _ in batch])
-        except (RedisError, OSError, TimeoutError) as error:
-            await self._drop()
-            _fail(batch, NotSentError(f"Redis cannot be reached: {str(error) or type(error).__name__}"))
+            wire = await Wire.open(self._connect, self._answered, self._broke, within=self._timeout)
+        except BrokenError as error:
+            unsent, self._unsent = self._unsent, []
+            _fail([future for _, future in unsent], NotSentError(f"Redis cannot be reached: {error}"))
             return
-        answered = 0
-        try:
-            async with asyncio.timeout(self._timeout):
-                await connection.send_packed_command(packed, check_health=False)
-                for _, future in batch:
-                    try:
-                        answer = cast("object", await connection.read_response(disable_decoding=True))
-                    except ResponseError as error:
-                        answer = NotSentError(str(error)) if isinstance(error, _REFUSED) else error
-                    answered += 1
-                    if not future.done():
-                        if isinstance(answer, Exception):
-                            future.set_exception(answer)
-                        else:
-                            future.set_result(answer)
-        except BusyLoadingError as error:
-            await self._drop()
-            _fail(batch[answered : answered + 1], NotSentError(str(error)))
-            _fail(batch, UnansweredError(str(error)))
-        except (RedisError, OSError, TimeoutError) as error:
-            await self._drop()
-            reason = str(error) or f"no answer within {self._timeout:g} s"
-            _fail(batch, UnansweredError(f"the connection broke before the answer came: {reason}"))
+        finally:
+            self._opening = None
+        self._wire = wire
+        unsent, self._unsent = self._unsent, []
+        for packed, future in unsent:
+            if not future.done():
+                self._send(wire, packed, future)
 
-    async def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.disconnect(nowait=True)
+    def _send(self, wire: Wire, packed: bytes, future: asyncio.Future[Any]) -> None:
+        if not self._waiting:
+            self._since = time.monotonic()
+            if self._watch is None:
+                self._watch = future.get_loop().call_later(self._timeout, self._look)
+        self._waiting.append(future)
+        wire.send(packed)
+
+    def _answered(self, answer: Any) -> None:
+        future = self._waiting.popleft()
+        if future.done():
+            return
+        if not isinstance(answer, ReplyError):
+            future.set_result(answer)
+        elif answer.code in _ELSEWHERE:
+            future.set_exception(NotSentError(str(answer)))
+            if self._wire is not None:
+                self._wire.abort(str(answer))
+        else:
+            future.set_exception(NotSentError(str(answer)) if answer.code in _REFUSED else answer)
+
+    def _broke(self, error: BrokenError) -> None:
+        waiting, self._waiting, self._wire = self._waiting, deque(), None
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        _fail(waiting, UnansweredError(f"the connection broke before the answer came: {error}"))
+
+    def _look(self) -> None:
+        """Nothing may be waited for for longer than the timeout without a word from the server."""
+        self._watch = None
+        wire = self._wire
+        if wire is None or not self._waiting:
+            return
+        left = self._timeout - min(wire.silent_for(), time.monotonic() - self._since)
+        if left <= 0:
+            wire.abort(f"no answer within {self._timeout:g} s")
+        else:
+            self._watch = asyncio.get_running_loop().call_later(left, self._look)
 
 
-def _fail(batch: list[tuple[tuple[Argument, ...], asyncio.Future[Any]]], error: Exception) -> None:
-    for _, future in batch:
+def _fail(futures: Iterable[asyncio.Future[Any]], error: Exception) -> None:
+    for future in futures:
         if not future.done():
             future.set_exception(error)

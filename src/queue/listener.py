@@ -3,13 +3,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from redis.exceptions import ResponseError
-
 from . import keys
 from .calling import Caller, Pauses
 from .link import Link, NotSentError, UnansweredError
 from .outage import Outage
 from .scripts.claiming import pass_wake
+from .wire import ReplyError
 
 logger: Final = logging.getLogger(__name__)
 # how much later than its time-out a blocking pop may answer before its connection counts as broken
@@ -70,7 +69,7 @@ class Listener:
         while True:
             try:
                 await self._pop()
-            except (NotSentError, UnansweredError, ResponseError) as error:
+            except (NotSentError, UnansweredError, ReplyError) as error:
                 self._outage.gone(error)
                 await asyncio.sleep(pauses.next())
                 # a marker may have been popped whose name never arrived

@@ -10,8 +10,6 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Final
 
-from redis.exceptions import ResponseError
-
 from ..errors import DataModelError, RedisUnavailableError, ServerVersionError
 from . import keys
 from .calling import Caller, persist
@@ -21,6 +19,7 @@ from .scripts.adding import NewJob, Standing, add_jobs
 from .scripts.controlling import open_namespace
 from .scripts.descending import FlowNode, add_flow
 from .waiting import Waiters
+from .wire import ReplyError
 
 logger: Final = logging.getLogger(__name__)
 GROUP: Final = "adding jobs"
@@ -77,7 +76,7 @@ class Runtime:
         self._is_open = True
         try:
             policy = await self.call.link.call("CONFIG", "GET", "maxmemory-policy")
-        except ResponseError:  # a managed server may not tell
+        except ReplyError:  # a managed server may not tell
             return
         if policy and policy[1] != b"noeviction":
             logger.warning(

@@ -3,19 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final
 
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
 
 from ..errors import ClosedError
 from .calling import Pauses
+from .wire import BrokenError, ReplyError, Wire, pack
 
 logger: Final = logging.getLogger(__name__)
 # how long nothing may be heard before the connection is asked whether it lives, and how long that may take
 QUIET: Final = 30.0
 ANSWERS_WITHIN: Final = 10.0
+PING: Final = pack("PING")
 
 
 class Subscription:
@@ -30,11 +30,13 @@ class Subscription:
     ) -> None:
         """Call ``heard`` for each message, and ``reopened`` after a gap in which messages may have been lost."""
         self._connect = connect
-        self._channel = channel
+        self._subscribe: Final = pack("SUBSCRIBE", channel)
         self._heard = heard
         self._reopened = reopened
         self._open = asyncio.Event()
         self._closed = False
+        self._gap = False
+        self._pauses = Pauses()
         self._task: asyncio.Task[None] | None = None
 
     async def ready(self) -> None:
@@ -58,38 +60,46 @@ class Subscription:
             await asyncio.wait([self._task])
 
     async def _listen(self) -> None:
-        pauses, gap = Pauses(), False
         while True:
-            connection = self._connect()
             try:
-                await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
-                await connection.send_command("SUBSCRIBE", self._channel)
-                while True:
-                    kind, message = await self._read(connection)
-                    if kind == b"message":
-                        self._heard(message)
-                    elif kind == b"subscribe":
-                        self._open.set()
-                        pauses = Pauses()
-                        if gap:
-                            self._reopened()
-            except (RedisError, OSError) as error:
+                await self._listen_once()
+            except BrokenError as error:
                 logger.debug("the subscription broke: %s", error)
-                self._open.clear()
-                gap = True
-                await asyncio.sleep(pauses.next())
-            finally:
-                await connection.disconnect(nowait=True)
+            self._open.clear()
+            self._gap = True
+            await asyncio.sleep(self._pauses.next())
 
-    async def _read(self, connection: AbstractConnection) -> tuple[bytes, bytes]:
-        """What is said next: a kind, and a message. A connection that has died unnoticed says nothing for ever."""
-        said = await self._said_within(connection, QUIET)
-        if said is None:
-            await connection.send_command("PING")
-            said = await self._said_within(connection, ANSWERS_WITHIN)
-        if said is None:
-            raise RedisConnectionError(f"no sign of life within {ANSWERS_WITHIN:g} s")
-        return said[0], said[-1]
+    async def _listen_once(self) -> None:
+        """Listen on one connection until it breaks."""
+        broke: asyncio.Future[BrokenError] = asyncio.get_running_loop().create_future()
+        wire = await Wire.open(
+            self._connect,
+            self._said,
+            lambda error: None if broke.done() else broke.set_result(error),
+            within=ANSWERS_WITHIN,
+        )
+        try:
+            wire.send(self._subscribe)
+            # a connection that has died unnoticed says nothing for ever
+            while not broke.done():
+                asked = wire.silent_for() >= QUIET
+                if asked:
+                    wire.send(PING)
+                await asyncio.wait([broke], timeout=ANSWERS_WITHIN if asked else QUIET - wire.silent_for())
+                if asked and wire.silent_for() >= QUIET:
+                    wire.abort(f"no sign of life within {ANSWERS_WITHIN:g} s")
+            raise broke.result()
+        finally:
+            wire.abort("we have closed it")
+            await asyncio.sleep(0)
 
-    async def _said_within(self, connection: AbstractConnection, seconds: float) -> list[bytes] | None:
-        return cast("list[bytes] | None", await connection.read_response(disable_decoding=True, timeout=seconds))
+    def _said(self, said: Any) -> None:
+        if isinstance(said, ReplyError):
+            raise BrokenError(str(said))
+        if said[0] == b"message":
+            self._heard(said[2])
+        elif said[0] == b"subscribe":
+            self._open.set()
+            self._pauses = Pauses()
+            if self._gap:
+                self._reopened()

@@ -6,9 +6,9 @@ import msgspec
 
 from ..calling import Caller
 from ..claim import Claim
-from ..link import Argument
 from ..outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Retry, Suspended
 from ..spec import Spec
+from ..wire import Argument
 
 _Found = tuple[int, bytes, bytes, bytes, bytes, list[bytes] | None]
 _SPEC = msgspec.json.Decoder(Spec)

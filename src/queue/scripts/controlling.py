@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..calling import Caller
-from ..link import Argument
+from ..wire import Argument
 
 
 async def open_namespace(call: Caller, *, version: int) -> int:

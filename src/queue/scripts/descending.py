@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..calling import Caller
-from ..link import Argument
+from ..wire import Argument
 from .adding import Standing
 
 Policy = Literal["fail", "continue"]

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..calling import Caller
-from ..link import Argument
+from ..wire import Argument
 
 
 @dataclass(frozen=True, slots=True)

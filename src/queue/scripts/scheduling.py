@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..calling import Caller
-from ..link import Argument
+from ..wire import Argument
 
 Overlap = Literal["skip", "allow", "cancel"]
 
