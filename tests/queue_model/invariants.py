@@ -63,7 +63,7 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
     if job.state == "active":
         del found["holds"], expected["holds"]
     if job.state in ENDED:
-        for field in ("failures", "stalls", "started", "cancel", "holds"):
+        for field in ("failures", "stalls", "started", "cancel", "holds", "awaits"):
             del found[field], expected[field]
         field = {"completed": "result", "failed": "failure", "cancelled": "reason"}[job.state]
         text = record[field]
@@ -130,10 +130,15 @@ def _check_instants(
 def _check_order(model: Model, workflow: str, held: Held, clock: Clock) -> None:
     """``ready`` is what may be claimed, in order; each group's jobs are in order; ``groups`` are those with jobs."""
     limited = bool(model.limits[""].limiters) or model.limits[workflow].chosen is not None
-    throttled: Mapping[str, float] = held.zset(f"{workflow}:throttled") if limited else {}
+    throttled: Mapping[str, float] = held.zset(f"{workflow}:throttled")
     ready = held.zset(f"{workflow}:ready")
     line = {job.member: job for job in model.line(workflow)}
-    aside = [job for member, job in line.items() if member.removeprefix("g:") in throttled and member[0] == "g"]
+    # where no limiter is left, a group comes back with the next claim, or with its next job
+    aside = [
+        job
+        for member, job in line.items()
+        if member[0] == "g" and job.spec.group in throttled and (limited or member not in ready)
+    ]
     for job in aside:
         opens = opening(model, budgets_of(model, job))
         _, latest = clock.on_server(opens)

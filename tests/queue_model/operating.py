@@ -62,6 +62,23 @@ class Producing(Steps):
         """Add jobs."""
         self._add(workflow, jobs)
 
+    @precondition(lambda self: len(self.model.jobs) < MANY)
+    @rule(
+        workflow=workflows,
+        jobs=st.lists(specs, min_size=3, max_size=6),
+        whens=st.lists(st.sampled_from(["", "", "+2"]), min_size=6, max_size=6),
+    )
+    def add_many(self, workflow: str, jobs: list[Spec], whens: list[str]) -> None:
+        """Add jobs whose ids are new."""
+        first = self.calls * MANY
+        self._add(
+            workflow,
+            [
+                (f"n{first + n}", spec, "u", when, "live", "")
+                for n, (spec, when) in enumerate(zip(jobs, whens, strict=False))
+            ],
+        )
+
     @rule(workflow=workflows, jobs=st.lists(additions, min_size=1, max_size=4))
     def add_twice(self, workflow: str, jobs: list[tuple[str, Spec, str, str, str, str]]) -> None:
         """Add jobs; the answer is lost, and the call is made once more."""

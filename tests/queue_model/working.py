@@ -72,6 +72,15 @@ class Working(Steps):
         answered = [worker for worker in self.workers if worker.id not in self.pending]
         self.settle_with(answered[n % len(answered)], [])
 
+    @precondition(lambda self: not self.pending and self.model.having("waiting", "delayed"))
+    @rule()
+    def fill(self) -> None:
+        """Every worker asks in turn."""
+        for worker in self.workers:
+            if worker.free:
+                self.settle_with(worker, [])
+                self.step()
+
     @precondition(lambda self: len(self.pending) < len(self.workers) and self.model.jobs)
     @rule(n=nth, first=nth, outcome=outcomes)
     def serve(self, n: int, first: int, outcome: Outcome) -> None:

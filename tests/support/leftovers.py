@@ -6,7 +6,7 @@
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import pytest
@@ -34,8 +34,8 @@ def leftovers_of(stored: Stored) -> list[str]:
     """As ``leftovers``, of a namespace that has been read."""
     wrong: list[str] = []
     for name, key in sorted(stored.keys.items()):
-        for pattern, check in RULES.items():
-            if named := re.fullmatch(_as_regex(pattern), name, re.DOTALL):
+        for pattern, check in PATTERNS:
+            if named := pattern.fullmatch(name):
                 parts = named.groupdict()
                 wrong += [f"{name}: {text}" for text in check(stored, key, parts.get("wf", ""), parts.get("id", ""))]
                 break
@@ -110,6 +110,15 @@ def _groups(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
         f"holds {group!r}, which has no waiting jobs"
         for group in key.members
         if not stored.members(f"{workflow}:g:{group}")
+    )
+
+
+def _throttled(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
+    yield from _must_not_expire(key)
+    yield from (
+        f"holds {group!r}, which has no waiting jobs"
+        for group, until in key.members.items()
+        if until > stored.now and not stored.members(f"{workflow}:g:{group}")
     )
 
 
@@ -211,7 +220,7 @@ RULES: Mapping[str, Check] = {
     "<wf>:g:<id>": _group_waiting,
     "<wf>:ga:<id>": _group_running,
     "<wf>:groups": _groups,
-    "<wf>:throttled": _groups,
+    "<wf>:throttled": _throttled,
     "<wf>:active": _active,
     "<wf>:delayed": _members_have_records,
     "<wf>:parked": _members_have_records,
@@ -237,6 +246,15 @@ RULES: Mapping[str, Check] = {
 }
 
 
+def _as_regex(pattern: str) -> str:
+    return re.escape(pattern).replace("<wf>", r"(?P<wf>[A-Za-z0-9_.\-]+)").replace("<id>", r"(?P<id>.+)")
+
+
+PATTERNS: Sequence[tuple[re.Pattern[str], Check]] = [
+    (re.compile(_as_regex(pattern), re.DOTALL), check) for pattern, check in RULES.items()
+]
+
+
 def check_namespaces(server: Server, beginning: str) -> None:
     """Fail the test if anything is left over in a namespace whose id begins so; then delete these namespaces."""
     wrong = _settled_leftovers(server, beginning)
@@ -257,7 +275,3 @@ def _settled_leftovers(server: Server, beginning: str) -> list[str]:
             if not wrong or time.monotonic() > deadline:
                 return wrong
             time.sleep(0.05)
-
-
-def _as_regex(pattern: str) -> str:
-    return re.escape(pattern).replace("<wf>", r"(?P<wf>[A-Za-z0-9_.\-]+)").replace("<id>", r"(?P<id>.+)")
