@@ -7,7 +7,9 @@ import pytest
 
 from lanner.errors import InvalidArgumentError, JobCancelledError, ResultExpiredError
 from lanner.queue import Backoff, Claim, Completed, EndReason, Job, Namespace, Suspended
+from lanner.queue.scripts.loader import load
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.proxy import Proxy
 from support.servers import Server
 from support.waiting import wait_until
 
@@ -288,3 +290,33 @@ async def test_what_a_run_that_does_not_end_holds_up_is_taken_by_another_worker(
             assert await job.cancel()
             assert await behind.wait(PATIENCE) == "x"
         release.set()
+
+
+@pytest.mark.parametrize("ended_as", [EndReason.CANCELLED, EndReason.LOST])
+async def test_what_overtakes_the_answer_with_the_claim_is_heard(
+    namespace: Namespace, look: Look, proxy: Proxy, ended_as: EndReason
+) -> None:
+    """The claim and the news of its cancellation come over two connections, in any order."""
+    begun: list[EndReason | None] = []
+    idle = asyncio.Event()
+
+    async def handle(claim: Claim) -> None:
+        begun.append(claim.ended)
+        await idle.wait()
+
+    async with worker_of(namespace.queue("other"), handle):
+        await namespace.queue("other").add("x")
+        await wait_until(lambda: begun)  # the script is in the server
+        begun.clear()
+    job = await namespace.queue("q").add("x")
+    proxy.hold_answers(load("settle").sha)
+    async with Namespace(namespace.id, redis=proxy.url) as far, worker_of(far.queue("q"), handle) as worker:
+        await wait_until(lambda: in_state(job, "active"))
+        await (job.cancel("stop") if ended_as is EndReason.CANCELLED else namespace.queue("q").remove(job.id))
+        await wait_until(lambda: not look("EXISTS", f"@ctl:{worker.id}"))
+        proxy.flow()
+        await wait_until(lambda: begun)
+        idle.set()
+        if ended_as is EndReason.CANCELLED:
+            await is_cancelled(job, "stop")
+    assert begun == [ended_as]

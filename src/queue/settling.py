@@ -173,6 +173,7 @@ class Settler:
         """Settle until it is answered, however long Redis is away."""
         self._number += 1
         number, pauses, wants = self._number, Pauses(), self._wants(total)
+        self._runs.expect(f"{self._worker}:{number}")
         while True:
             try:
                 settlement = await settle(
