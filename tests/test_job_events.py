@@ -176,6 +176,26 @@ async def test_progress_is_what_its_type_says_for_all_who_ask(namespace: Workflo
     assert [event.value for event in events if isinstance(event, JobProgress)] == [Loaded(percent=50)]
 
 
+async def test_the_annotation_of_the_context_says_the_type_of_progress_as_it_does_of_the_input(
+    namespace: WorkflowNamespace,
+) -> None:
+    async def run(ctx: Context[None, Done]) -> None:
+        await ctx.progress(Done(1, 2))
+
+    def plain(ctx: SyncContext[str, Done]) -> None:
+        said: Any = ctx.input
+        ctx.progress(said)
+
+    async_one = namespace.create_workflow("async", run=run)
+    plain_one = namespace.create_workflow("plain", run=plain)
+    async with namespace.worker():
+        job = await async_one.run(None)
+        await job.wait(timeout=30)
+        assert await job.progress() == Done(1, 2)
+        with pytest.raises(JobFailedError, match="its progress is not of its type"):
+            await plain_one.execute("half", timeout=30)
+
+
 async def test_progress_without_a_type_is_what_was_said(namespace: WorkflowNamespace) -> None:
     async def run(ctx: Context[None]) -> None:
         await ctx.progress(Done(1, 2))

@@ -7,7 +7,9 @@ background of the process makes them all, so that the module that workers import
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, overload
+
+from typing_extensions import TypeVar
 
 from ..errors import InvalidArgumentError
 from ..workflow.job import Job
@@ -23,6 +25,7 @@ __all__ = ["SyncJob", "SyncNamespace", "SyncPending", "SyncWorker", "SyncWorkflo
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
+ProgressT = TypeVar("ProgressT", default=Any)
 _BLOCKING: Sequence[tuple[type[object], Callable[[Any], object]]] = (
     (Workflow, SyncWorkflow),
     (WorkflowNamespace, SyncNamespace),
@@ -31,11 +34,11 @@ _BLOCKING: Sequence[tuple[type[object], Callable[[Any], object]]] = (
 
 
 @overload
-def sync(what: Workflow[InputT, OutputT], /) -> SyncWorkflow[InputT, OutputT]: ...
+def sync(what: Workflow[InputT, OutputT, ProgressT], /) -> SyncWorkflow[InputT, OutputT, ProgressT]: ...
 @overload
 def sync(what: WorkflowNamespace, /) -> SyncNamespace: ...
 @overload
-def sync(what: Job[OutputT], /) -> SyncJob[OutputT]: ...
+def sync(what: Job[OutputT, ProgressT], /) -> SyncJob[OutputT, ProgressT]: ...
 def sync(what: Any, /) -> Any:
     """A workflow, a namespace or a job whose calls block.
 

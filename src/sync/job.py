@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from .portal import portal
 
@@ -13,16 +15,17 @@ if TYPE_CHECKING:
     from ..workflow.watching import JobEvent
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
+ProgressT_co = TypeVar("ProgressT_co", covariant=True, default=Any)
 
 
-class SyncJob(Generic[OutputT_co]):
+class SyncJob(Generic[OutputT_co, ProgressT_co]):
     """The handle of a job whose calls block: those of ``Job``, from any thread without an event loop.
 
     Attributes:
         id: The job's id.
     """
 
-    def __init__(self, job: Job[OutputT_co]) -> None:
+    def __init__(self, job: Job[OutputT_co, ProgressT_co]) -> None:
         self._job: Final = job
         self.id: Final = job.id
 
@@ -42,7 +45,7 @@ class SyncJob(Generic[OutputT_co]):
         """
         return portal.call(lambda: self._job.wait(timeout))
 
-    def watch(self) -> Generator[JobEvent[OutputT_co]]:
+    def watch(self) -> Generator[JobEvent[OutputT_co, ProgressT_co]]:
         """Everything that happens to the job, as it happens. Leaving the loop ends the watch. See ``Job.watch``.
 
         Example:
@@ -51,7 +54,7 @@ class SyncJob(Generic[OutputT_co]):
         """
         return portal.iterate(self._job.watch)
 
-    def progress(self) -> Any:
+    def progress(self) -> ProgressT_co | None:
         """What its run last said of how far it is. See ``Job.progress``."""
         return portal.call(self._job.progress)
 

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 from zoneinfo import ZoneInfo
+
+from typing_extensions import TypeVar
 
 from .job import SyncJob
 from .portal import portal
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
+ProgressT = TypeVar("ProgressT", default=Any)
 
 
-class SyncWorkflow(Generic[InputT, OutputT]):
+class SyncWorkflow(Generic[InputT, OutputT, ProgressT]):
     """A workflow whose calls block: those of ``Workflow``, from any thread without an event loop.
 
     Attributes:
@@ -33,14 +36,14 @@ class SyncWorkflow(Generic[InputT, OutputT]):
         workflow: The workflow itself.
     """
 
-    def __init__(self, workflow: Workflow[InputT, OutputT]) -> None:
+    def __init__(self, workflow: Workflow[InputT, OutputT, ProgressT]) -> None:
         self.id: Final = workflow.id
         self.workflow: Final = workflow
 
     def __repr__(self) -> str:
         return f"<SyncWorkflow {self.id!r} of {self.workflow.namespace.id!r}>"
 
-    def run(self, input: InputT, /, **options: Unpack[RunOptions]) -> SyncJob[OutputT]:
+    def run(self, input: InputT, /, **options: Unpack[RunOptions]) -> SyncJob[OutputT, ProgressT]:
         """Have the workflow run. See ``Workflow.run``.
 
         Example:
@@ -48,15 +51,15 @@ class SyncWorkflow(Generic[InputT, OutputT]):
         """
         return SyncJob(portal.call(lambda: self.workflow.run(input, **options)))
 
-    def run_in(self, input: InputT, delay: Duration, /, **options: Unpack[RunOptions]) -> SyncJob[OutputT]:
+    def run_in(self, input: InputT, delay: Duration, /, **options: Unpack[RunOptions]) -> SyncJob[OutputT, ProgressT]:
         """Have the workflow run after a delay (``timedelta`` or seconds). See ``Workflow.run_in``."""
         return SyncJob(portal.call(lambda: self.workflow.run_in(input, delay, **options)))
 
-    def run_at(self, input: InputT, instant: datetime, /, **options: Unpack[RunOptions]) -> SyncJob[OutputT]:
+    def run_at(self, input: InputT, instant: datetime, /, **options: Unpack[RunOptions]) -> SyncJob[OutputT, ProgressT]:
         """Have the workflow run at an instant. See ``Workflow.run_at``."""
         return SyncJob(portal.call(lambda: self.workflow.run_at(input, instant, **options)))
 
-    def run_many(self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]) -> list[SyncJob[OutputT]]:
+    def run_many(self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]) -> list[SyncJob[OutputT, ProgressT]]:
         """Have the workflow run for each input, in calls of 200. See ``Workflow.run_many``."""
         return [SyncJob(job) for job in portal.call(lambda: self.workflow.run_many(inputs, **options))]
 
@@ -70,7 +73,7 @@ class SyncWorkflow(Generic[InputT, OutputT]):
         """
         return portal.call(lambda: self.workflow.execute(input, timeout=timeout, **options))
 
-    def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> Generator[JobEvent[OutputT]]:
+    def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> Generator[JobEvent[OutputT, ProgressT]]:
         """Run, and watch the job from its first moment. See ``Workflow.run_and_watch``.
 
         Example:
@@ -134,11 +137,11 @@ class SyncWorkflow(Generic[InputT, OutputT]):
         """Have a paused schedule go on with its next instant. Whether there is one."""
         return portal.call(lambda: self.workflow.resume_schedule(schedule_id))
 
-    def trigger_schedule(self, schedule_id: str) -> SyncJob[OutputT]:
+    def trigger_schedule(self, schedule_id: str) -> SyncJob[OutputT, ProgressT]:
         """Have a schedule's job run now; its cadence is unchanged. See ``Workflow.trigger_schedule``."""
         return SyncJob(portal.call(lambda: self.workflow.trigger_schedule(schedule_id)))
 
-    def get_job(self, job_id: str) -> SyncJob[OutputT]:
+    def get_job(self, job_id: str) -> SyncJob[OutputT, ProgressT]:
         """The handle of a job by its id, from any process."""
         return SyncJob(self.workflow.get_job(job_id))
 
@@ -166,7 +169,7 @@ class SyncWorkflow(Generic[InputT, OutputT]):
         """How many of its jobs are in each state."""
         return portal.call(self.workflow.counts)
 
-    def list_jobs(self, state: State, *, skip: int = 0, limit: int = 100) -> list[SyncJob[OutputT]]:
+    def list_jobs(self, state: State, *, skip: int = 0, limit: int = 100) -> list[SyncJob[OutputT, ProgressT]]:
         """A page of its jobs in a state: waiting, delayed, parked, active, completed, failed, or cancelled."""
         return [SyncJob(job) for job in portal.call(lambda: self.workflow.list_jobs(state, skip=skip, limit=limit))]
 

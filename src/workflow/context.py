@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec
+
+from typing_extensions import TypeVar
 
 from .children import flow_results
 from .engine import Engine
@@ -10,9 +12,10 @@ from .telemetry import RunSpan
 
 P = ParamSpec("P")
 InputT_co = TypeVar("InputT_co", covariant=True)
+ProgressT_contra = TypeVar("ProgressT_contra", contravariant=True, default=Any)
 
 
-class _Context(Generic[InputT_co]):
+class _Context(Generic[InputT_co, ProgressT_contra]):
     __slots__ = ("_engine", "attempt", "children", "group", "input", "job_id", "scheduled", "workflow")
 
     def __init__(
@@ -70,8 +73,8 @@ class _Context(Generic[InputT_co]):
         self._engine.register_undo(name, fn, args, kwargs)
 
 
-class Context(_Context[InputT_co]):
-    """What an ``async def`` workflow is given.
+class Context(_Context[InputT_co, ProgressT_contra]):
+    """What an ``async def`` workflow is given: ``Context[Input]``, or ``Context[Input, Progress]``.
 
     Attributes:
         input: The job's input.
@@ -107,12 +110,12 @@ class Context(_Context[InputT_co]):
         )
         self.step = Steps(engine)
 
-    async def progress(self, value: Any) -> None:
+    async def progress(self, value: ProgressT_contra) -> None:
         """Say how far the job has come: to those who watch it, and in its record. The last value counts.
 
         Raises:
             InvalidArgumentError: The value is too long: up to 65,536 characters of text.
-            SerializationError: The value cannot be written.
+            SerializationError: The value cannot be written, or is not of the workflow's progress type.
 
         Example:
             >>> await ctx.progress({"done": 3, "of": 10})
@@ -128,8 +131,8 @@ class Context(_Context[InputT_co]):
         await self._engine.log(line)
 
 
-class SyncContext(_Context[InputT_co]):
-    """What a plain ``def`` workflow is given, which runs in a thread of its own.
+class SyncContext(_Context[InputT_co, ProgressT_contra]):
+    """What a plain ``def`` workflow is given, which runs in a thread of its own. Its types are those of ``Context``.
 
     Attributes:
         input: The job's input.
@@ -165,7 +168,7 @@ class SyncContext(_Context[InputT_co]):
         )
         self.step = SyncSteps(engine)
 
-    def progress(self, value: Any) -> None:
+    def progress(self, value: ProgressT_contra) -> None:
         """Say how far the job has come. See ``Context.progress``.
 
         Example:

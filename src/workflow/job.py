@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import secrets
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from ..queue.validation import check_choice
 from .records import readable
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from .workflow import Workflow
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
+ProgressT_co = TypeVar("ProgressT_co", covariant=True, default=Any)
 
 
-class Job(Generic[OutputT_co]):
+class Job(Generic[OutputT_co, ProgressT_co]):
     """The handle of a workflow's job.
 
     Attributes:
@@ -32,7 +35,7 @@ class Job(Generic[OutputT_co]):
         >>> await job.wait(timeout=30)
     """
 
-    def __init__(self, workflow: Workflow[Any, OutputT_co], job: QueueJob) -> None:
+    def __init__(self, workflow: Workflow[Any, OutputT_co, ProgressT_co], job: QueueJob) -> None:
         self._workflow = workflow
         self._job = job
         self.id: Final = job.id
@@ -61,7 +64,7 @@ class Job(Generic[OutputT_co]):
         """
         return self._workflow.read_output(await self._job.wait(timeout))
 
-    async def watch(self) -> AsyncGenerator[JobEvent[OutputT_co]]:
+    async def watch(self) -> AsyncGenerator[JobEvent[OutputT_co, ProgressT_co]]:
         """Everything that happens to the job, as it happens: started, progress, retrying, suspended, and its end.
 
         Of a job that has ended it gives the end. Leaving the loop ends the watch.
@@ -83,7 +86,7 @@ class Job(Generic[OutputT_co]):
         async for happening in self._job.watch():
             yield self._job, happening
 
-    async def progress(self) -> Any:
+    async def progress(self) -> ProgressT_co | None:
         """What its run last said of how far it is, as the workflow's progress type; None before it said anything.
 
         Raises:

@@ -18,7 +18,7 @@ from .pending import Pending
 from .telemetry import Telemetry
 from .values import Serializer
 from .worker import Worker, WorkerSettings
-from .workflow import GroupOf, RunFunction, Workflow
+from .workflow import GroupOf, Workflow
 
 if TYPE_CHECKING:
     import redis.asyncio
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
+ProgressT = TypeVar("ProgressT")
 
 
 class WorkflowNamespace:
@@ -98,48 +99,48 @@ class WorkflowNamespace:
         self,
         id: str,
         *,
-        run: Callable[[Context[InputT]], Awaitable[OutputT]],
+        run: Callable[[Context[InputT, ProgressT]], Awaitable[OutputT]],
         schema: type[InputT] | None = None,
         get_group_id: GroupOf[InputT] | None = None,
         concurrency: int | None = None,
         group_concurrency: int | None = 1,
         limiters: Sequence[str] | None = None,
         events: int = 0,
-        progress: Any = Any,
+        progress: type[ProgressT] | None = None,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
-    ) -> Workflow[InputT, OutputT]: ...
+    ) -> Workflow[InputT, OutputT, ProgressT]: ...
     @overload
     def create_workflow(
         self,
         id: str,
         *,
-        run: Callable[[SyncContext[InputT]], OutputT],
+        run: Callable[[SyncContext[InputT, ProgressT]], OutputT],
         schema: type[InputT] | None = None,
         get_group_id: GroupOf[InputT] | None = None,
         concurrency: int | None = None,
         group_concurrency: int | None = 1,
         limiters: Sequence[str] | None = None,
         events: int = 0,
-        progress: Any = Any,
+        progress: type[ProgressT] | None = None,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
-    ) -> Workflow[InputT, OutputT]: ...
+    ) -> Workflow[InputT, OutputT, ProgressT]: ...
     def create_workflow(
         self,
         id: str,
         *,
-        run: RunFunction[InputT, OutputT],
+        run: Callable[[Any], Any],
         schema: Any = None,
         get_group_id: GroupOf[InputT] | None = None,
         concurrency: int | None = None,
         group_concurrency: int | None = 1,
         limiters: Sequence[str] | None = None,
         events: int = 0,
-        progress: Any = Any,
+        progress: type[ProgressT] | None = None,
         non_retryable: Sequence[type[BaseException]] = (),
         **options: Unpack[JobOptions],
-    ) -> Workflow[InputT, OutputT]:
+    ) -> Workflow[InputT, Any, ProgressT]:
         """Create a workflow.
 
         Args:
@@ -152,7 +153,8 @@ class WorkflowNamespace:
             group_concurrency: How many jobs of one group may run at once. None: no cap.
             limiters: The names of the namespace's rate limiters that hold for it. None: all of them.
             events: How many events (added, started, ended) its stream keeps for dashboards; 0: it has none.
-            progress: What ``ctx.progress`` takes, and those who watch get: a type as for ``schema``. Default: anything.
+            progress: What ``ctx.progress`` takes, and those who watch get: a type as for ``schema``. Default: what
+                the annotation says, in ``Context[Input, Progress]``; anything, if it does not.
             non_retryable: Error types that fail a job at once, whatever attempts are left.
             **options: Options of its jobs; see ``JobOptions``.
 
@@ -164,7 +166,7 @@ class WorkflowNamespace:
         """
         if id in self._workflows:
             raise InvalidArgumentError(f"namespace {self.id!r} has a workflow {id!r} already: give this one another id")
-        workflow: Workflow[InputT, OutputT] = Workflow(
+        workflow: Workflow[InputT, Any, ProgressT] = Workflow(
             self,
             id,
             run,
@@ -181,7 +183,20 @@ class WorkflowNamespace:
         self._workflows[id] = workflow
         return workflow
 
-    def workflow(self, id: str, **settings: Any) -> WorkflowDecorator:
+    def workflow(
+        self,
+        id: str,
+        *,
+        schema: Any = None,
+        get_group_id: GroupOf[Any] | None = None,
+        concurrency: int | None = None,
+        group_concurrency: int | None = 1,
+        limiters: Sequence[str] | None = None,
+        events: int = 0,
+        progress: Any = None,
+        non_retryable: Sequence[type[BaseException]] = (),
+        **options: Unpack[JobOptions],
+    ) -> WorkflowDecorator:
         """The decorator form of ``create_workflow``; the function becomes the workflow.
 
         Example:
@@ -190,7 +205,19 @@ class WorkflowNamespace:
         """
 
         def decorate(function: Any) -> Any:
-            return self.create_workflow(id, run=function, **settings)
+            return self.create_workflow(
+                id,
+                run=function,
+                schema=schema,
+                get_group_id=get_group_id,
+                concurrency=concurrency,
+                group_concurrency=group_concurrency,
+                limiters=limiters,
+                events=events,
+                progress=progress,
+                non_retryable=non_retryable,
+                **options,
+            )
 
         return decorate
 
@@ -296,6 +323,10 @@ class WorkflowDecorator(Protocol):
     """Turns a function into a workflow of its types."""
 
     @overload
-    def __call__(self, function: Callable[[Context[InputT]], Awaitable[OutputT]], /) -> Workflow[InputT, OutputT]: ...
+    def __call__(
+        self, function: Callable[[Context[InputT, ProgressT]], Awaitable[OutputT]], /
+    ) -> Workflow[InputT, OutputT, ProgressT]: ...
     @overload
-    def __call__(self, function: Callable[[SyncContext[InputT]], OutputT], /) -> Workflow[InputT, OutputT]: ...
+    def __call__(
+        self, function: Callable[[SyncContext[InputT, ProgressT]], OutputT], /
+    ) -> Workflow[InputT, OutputT, ProgressT]: ...

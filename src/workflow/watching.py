@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
+
+from typing_extensions import TypeVar
 
 from ..errors import JobCancelledError, JobFailedError
 from ..queue.outcome import Failure
@@ -30,6 +32,8 @@ __all__ = [
 
 OutputT = TypeVar("OutputT")
 OutputT_co = TypeVar("OutputT_co", covariant=True)
+ProgressT = TypeVar("ProgressT", default=Any)
+ProgressT_co = TypeVar("ProgressT_co", covariant=True, default=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,12 @@ class JobStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobProgress:
+class JobProgress(Generic[ProgressT_co]):
     """The run has said how far it is, with ``ctx.progress``; ``value`` is of the workflow's progress type."""
 
     kind: Literal["progress"] = field(default="progress", init=False)
     job_id: str
-    value: Any
+    value: ProgressT_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +99,15 @@ class JobCancelled:
     value: str
 
 
+# the parameters of the alias stand in the order in which they come
 JobEvent: TypeAlias = (
-    JobStarted | JobProgress | JobRetrying | JobSuspended | JobCompleted[OutputT] | JobFailed | JobCancelled
+    JobCompleted[OutputT] | JobProgress[ProgressT] | JobStarted | JobRetrying | JobSuspended | JobFailed | JobCancelled
 )
 
 
 async def events_of(
-    workflow: Workflow[Any, OutputT], happenings: AsyncGenerator[tuple[Job, Happening]]
-) -> AsyncGenerator[JobEvent[OutputT]]:
+    workflow: Workflow[Any, OutputT, ProgressT], happenings: AsyncGenerator[tuple[Job, Happening]]
+) -> AsyncGenerator[JobEvent[OutputT, ProgressT]]:
     """What happens to a workflow's job, with values instead of texts.
 
     Raises:
@@ -114,7 +119,9 @@ async def events_of(
             yield _event_of(workflow, job, happening)
 
 
-def _event_of(workflow: Workflow[Any, OutputT], job: Job, happening: Happening) -> JobEvent[OutputT]:
+def _event_of(
+    workflow: Workflow[Any, OutputT, ProgressT], job: Job, happening: Happening
+) -> JobEvent[OutputT, ProgressT]:
     text = happening.text
     match happening.kind:
         case "started":

@@ -5,25 +5,26 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 from zoneinfo import ZoneInfo
+
+from typing_extensions import TypeVar
 
 from ..errors import InvalidArgumentError, SerializationError
 from ..queue.cadence import CatchUp, cadence
-from ..queue.listing import Counts, State
+from ..queue.listing import State
 from ..queue.options import Duration, new_id
 from ..queue.queue import Added
 from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
 from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
-from ..queue.stream import QueueEvent
 from . import serializer
-from .context import Context, SyncContext
+from .controls import QueueControls
+from .definition import check_definition, types_of
 from .job import Job
 from .options import (
     ExecuteOptions,
-    LimitSettings,
     RunOptions,
     ScheduleOptions,
     pop_if_exists,
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
+ProgressT = TypeVar("ProgressT", default=Any)
 
-RunFunction = Callable[[Context[InputT]], Awaitable[OutputT]] | Callable[[SyncContext[InputT]], OutputT]
 GroupOf = Callable[[InputT], str | Awaitable[str | None] | None]
 
 
-class Workflow(Generic[InputT, OutputT]):
+class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
     """A durable function with a queue of its own. Made by ``WorkflowNamespace.create_workflow``.
 
     Attributes:
@@ -58,7 +59,7 @@ class Workflow(Generic[InputT, OutputT]):
         self,
         namespace: WorkflowNamespace,
         id: str,
-        function: RunFunction[InputT, OutputT],
+        function: Callable[[Any], Any],
         *,
         schema: Any,
         get_group_id: GroupOf[InputT] | None,
@@ -70,15 +71,17 @@ class Workflow(Generic[InputT, OutputT]):
         non_retryable: Sequence[type[BaseException]],
         options: Mapping[str, Any],
     ) -> None:
-        _check_definition(function, non_retryable)
+        check_definition(function, non_retryable)
         self._namespace = namespace
-        self.queue: Final = namespace.queues.queue(
-            id,
-            concurrency=concurrency,
-            group_concurrency=group_concurrency,
-            limiters=limiters,
-            events=events,
-            **options,
+        super().__init__(
+            namespace.queues.queue(
+                id,
+                concurrency=concurrency,
+                group_concurrency=group_concurrency,
+                limiters=limiters,
+                events=events,
+                **options,
+            )
         )
         self.id: Final = id
         self.function: Final = function
@@ -87,14 +90,15 @@ class Workflow(Generic[InputT, OutputT]):
         self.queue.read_note = self.notes.read
         self.non_retryable: Final = tuple(non_retryable)
         self._group_of = get_group_id
-        self._input_type = _input_of(function) if schema is None else schema
+        input_type, progress_type = types_of(function)
+        self._input_type = input_type if schema is None else schema
         self._output_type = result_hint(function)
-        self.progress_type: Final = progress
+        self.progress_type: Final[Any] = progress_type if progress is None else progress
 
     def __repr__(self) -> str:
         return f"<Workflow {self.id!r} of {self._namespace.id!r}>"
 
-    async def run(self, input: InputT, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
+    async def run(self, input: InputT, /, **options: Unpack[RunOptions]) -> Job[OutputT, ProgressT]:
         """Have the workflow run.
 
         Args:
@@ -112,15 +116,19 @@ class Workflow(Generic[InputT, OutputT]):
         """
         return await self._add("run", input, options)
 
-    async def run_in(self, input: InputT, delay: Duration, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
+    async def run_in(self, input: InputT, delay: Duration, /, **options: Unpack[RunOptions]) -> Job[OutputT, ProgressT]:
         """Have the workflow run after a delay (``timedelta`` or seconds, by Redis' clock). See ``run``."""
         return await self._add("run_in", input, options, run_in=delay)
 
-    async def run_at(self, input: InputT, instant: datetime, /, **options: Unpack[RunOptions]) -> Job[OutputT]:
+    async def run_at(
+        self, input: InputT, instant: datetime, /, **options: Unpack[RunOptions]
+    ) -> Job[OutputT, ProgressT]:
         """Have the workflow run at an instant, an aware ``datetime``; a past one is simply due. See ``run``."""
         return await self._add("run_at", input, options, run_at=instant)
 
-    async def run_many(self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]) -> list[Job[OutputT]]:
+    async def run_many(
+        self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]
+    ) -> list[Job[OutputT, ProgressT]]:
         """Have the workflow run for each input, in calls of 200. ``id`` is no option here. See ``run``."""
         if "id" in options:
             raise InvalidArgumentError("run_many takes no id=: every job needs one of its own; leave it out")
@@ -157,7 +165,9 @@ class Workflow(Generic[InputT, OutputT]):
                 sending.added(str(where.id))
             return self.read_output(await self.queue.execute(text, where, rest, if_exists, timeout=timeout))
 
-    async def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> AsyncGenerator[JobEvent[OutputT]]:
+    async def run_and_watch(
+        self, input: InputT, /, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[JobEvent[OutputT, ProgressT]]:
         """Run, and watch the job from its first moment: see ``Job.watch``.
 
         Example:
@@ -253,7 +263,7 @@ class Workflow(Generic[InputT, OutputT]):
         """Have a paused schedule go on with its next instant. Whether there is one."""
         return await self.queue.schedules.resume(schedule_id)
 
-    async def trigger_schedule(self, schedule_id: str) -> Job[OutputT]:
+    async def trigger_schedule(self, schedule_id: str) -> Job[OutputT, ProgressT]:
         """Have a schedule's job run now; its cadence is unchanged.
 
         Raises:
@@ -265,7 +275,7 @@ class Workflow(Generic[InputT, OutputT]):
             sending.added(job.id)
             return Job(self, job)
 
-    def get_job(self, job_id: str) -> Job[OutputT]:
+    def get_job(self, job_id: str) -> Job[OutputT, ProgressT]:
         """The handle of a job by its id, from any process."""
         return Job(self, self.queue.job(job_id))
 
@@ -286,78 +296,10 @@ class Workflow(Generic[InputT, OutputT]):
         """Work on this workflow until stopped or signalled: the whole of a worker process."""
         await self.worker(concurrency=concurrency, **settings).run()
 
-    async def set_limits(self, **caps: Unpack[LimitSettings]) -> None:
-        """Set caps for every process, from now on: ``concurrency`` and ``group_concurrency``; None lifts one."""
-        await self.queue.set_limits(**caps)
-
-    async def pause(self) -> None:
-        """Start nothing of the workflow from now on; what runs goes on."""
-        await self.queue.pause()
-
-    async def resume(self) -> None:
-        """Start jobs again after ``pause``."""
-        await self.queue.resume()
-
-    async def limits(self) -> dict[str, str]:
-        """What limits are stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
-        return await self.queue.limits()
-
-    async def counts(self) -> Counts:
-        """How many of its jobs are in each state."""
-        return await self.queue.counts()
-
-    async def list_jobs(self, state: State, *, skip: int = 0, limit: int = 100) -> list[Job[OutputT]]:
+    async def list_jobs(self, state: State, *, skip: int = 0, limit: int = 100) -> list[Job[OutputT, ProgressT]]:
         """A page of its jobs in a state: waiting, delayed, parked, active, completed, failed, or cancelled."""
         ids = await self.queue.list_jobs(state, skip=skip, limit=limit)
         return [self.get_job(job_id) for job_id in ids]
-
-    async def oldest_waiting(self) -> float | None:
-        """Seconds since the oldest job at the head of a line was added; None when none waits.
-
-        The lines are the priorities in use of jobs without a group, and the groups.
-        """
-        return await self.queue.oldest_waiting()
-
-    async def events(self, *, after: str | None = None, limit: int = 100) -> list[QueueEvent]:
-        """A page of the events of its stream, oldest first: those after a position, or (None) from the oldest kept.
-
-        It has some where ``create_workflow(events=...)`` says how many to keep.
-        """
-        return await self.queue.events(after=after, limit=limit)
-
-    async def watch_events(self, *, after: str | None = None) -> AsyncGenerator[QueueEvent]:
-        """The events of its stream as they happen, from now on, or after a position. Leaving the loop ends it.
-
-        Raises:
-            ClosedError: The namespace was closed meanwhile.
-
-        Example:
-            >>> async for event in signup.watch_events():
-            ...     print(event.at, event.kind, event.job_id)
-        """
-        async with aclosing(self.queue.watch_events(after=after)) as events:
-            async for event in events:
-                yield event
-
-    async def retry_all(self) -> int:
-        """Have every job that failed for good go on from its checkpoints. How many."""
-        return await self.queue.retry_all()
-
-    async def remove_all(self, state: State, *, older_than: Duration | None = None) -> int:
-        """Remove its jobs in a state; of those that have ended what ended ``older_than`` ago or earlier. How many."""
-        return await self.queue.remove_all(state, older_than=older_than)
-
-    async def retry(self, job_id: str) -> bool:
-        """Have a job that failed for good go on from its checkpoints. Whether it was failed."""
-        return await self.queue.retry(job_id)
-
-    async def remove(self, job_id: str) -> bool:
-        """Remove a job and everything of it; a running one is stopped. Whether there was one."""
-        return await self.queue.remove(job_id)
-
-    async def promote(self, job_id: str) -> bool:
-        """Have a delayed job run now. Whether it was delayed."""
-        return await self.queue.promote(job_id)
 
     @property
     def namespace(self) -> WorkflowNamespace:
@@ -449,16 +391,17 @@ class Workflow(Generic[InputT, OutputT]):
             raise SerializationError(f"workflow {self.id!r}: the output is not of its type: {error}") from error
         return value
 
-    def read_progress(self, text: str) -> Any:
+    def read_progress(self, text: str) -> ProgressT:
         """What a run has said of how far it is.
 
         Raises:
             SerializationError: It is not of the workflow's progress type.
         """
         try:
-            return self.serializer.loads(text, self.progress_type, convert=True)
+            value: ProgressT = self.serializer.loads(text, self.progress_type, convert=True)
         except SerializationError as error:
             raise SerializationError(f"workflow {self.id!r}: the progress is not of its type: {error}") from error
+        return value
 
     def _sending(self, operation: str) -> Sending:
         return self._namespace.telemetry.sending(self.id, operation)
@@ -471,7 +414,7 @@ class Workflow(Generic[InputT, OutputT]):
         *,
         run_in: Duration | None = None,
         run_at: datetime | None = None,
-    ) -> Job[OutputT]:
+    ) -> Job[OutputT, ProgressT]:
         with self._sending(operation) as sending:
             where, rest = await self._where(value, options, run_in=run_in, run_at=run_at)
             if_exists = pop_if_exists(rest)
@@ -503,22 +446,3 @@ class Workflow(Generic[InputT, OutputT]):
     async def _group_for(self, value: InputT, given: str | None) -> str | None:
         found = self.group_of(value, given)
         return await found if inspect.isawaitable(found) else found
-
-
-def _check_definition(function: object, non_retryable: Sequence[object]) -> None:
-    if not callable(function):
-        raise InvalidArgumentError(f"run= must be a function that takes a context, not {function!r}")
-    for kind in non_retryable:
-        if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise InvalidArgumentError(f"non_retryable must hold exception classes, not {kind!r}")
-
-
-def _input_of(function: Any) -> Any:
-    """The input's type as the function's context parameter says it; Any where it does not."""
-    try:
-        hints = get_type_hints(function)
-        parameter = next(iter(inspect.signature(function).parameters), None)
-    except Exception:  # noqa: BLE001 - annotations are expressions of the user's, which may raise anything
-        return Any
-    arguments = get_args(hints.get(parameter)) if parameter is not None else ()
-    return Any if not arguments or isinstance(arguments[0], TypeVar) else arguments[0]

@@ -1,0 +1,33 @@
+"""What a workflow's function says of itself."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from ..errors import InvalidArgumentError
+
+
+def check_definition(function: object, non_retryable: Sequence[object]) -> None:
+    """Refuse what no workflow can be made of.
+
+    Raises:
+        InvalidArgumentError: The function cannot be called, or a type of errors is none.
+    """
+    if not callable(function):
+        raise InvalidArgumentError(f"run= must be a function that takes a context, not {function!r}")
+    for kind in non_retryable:
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise InvalidArgumentError(f"non_retryable must hold exception classes, not {kind!r}")
+
+
+def types_of(function: Any) -> tuple[Any, Any]:
+    """The types of the input and of the progress, as the function's context parameter says them; Any if it does not."""
+    try:
+        hints = get_type_hints(function)
+        parameter = next(iter(inspect.signature(function).parameters), None)
+    except Exception:  # noqa: BLE001 - annotations are expressions of the user's, which may raise anything
+        return Any, Any
+    said = () if parameter is None else get_args(hints.get(parameter))
+    known = [Any if isinstance(each, TypeVar) else each for each in said]
+    input_type, progress_type, *_ = *known, Any, Any
+    return input_type, progress_type
