@@ -86,7 +86,7 @@ class _Dataclasses:
     form = "class"
 
     def dump(self, value: Any) -> dict[str, Any]:
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: getattr(value, name) for name in _dataclass_names(type_of(value))}
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
         _check_untrusted(cls, trusted=trusted)
@@ -102,6 +102,12 @@ class _Dataclasses:
             yield Field(
                 field.name, field.name, default, None if field.default_factory is missing else field.default_factory
             )
+
+
+@lru_cache(maxsize=1024)
+def _dataclass_names(cls: Any) -> tuple[str, ...]:
+    """The names of a dataclass's fields, which are searched for at each question otherwise."""
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 class _Attrs:

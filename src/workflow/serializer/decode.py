@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -43,6 +43,9 @@ def loads(text: str | bytes, hinted: Mapping[str, type], *, typed: bool) -> Any:
         envelope = _parse(text)
         if envelope.meta is None:
             return envelope.json
+        if (name := _class_alone(envelope.meta)) is not None:
+            validated = tuple(hinted.values()) if typed else ()
+            return _restore("class", name, envelope.json, hinted=hinted, validated=validated, place=_at_the_top)
         return _Reader(envelope, hinted, typed=typed).read()
     except RecursionError:
         raise SerializationError("$: it is nested too deep to be read") from None
@@ -72,6 +75,20 @@ def _parse(text: str | bytes) -> _Envelope:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+def _class_alone(meta: Any) -> str | None:
+    """The name of the class that the whole value is an instance of, if that is all that a text's meta says."""
+    match meta:
+        case {"values": [["class", str(name)]], "v": 1, **rest} if not rest and name not in RESTORE:
+            return name
+        case _:
+            return None
+
+
+def _at_the_top() -> str:
+    """The place of the whole value, for people."""
+    return "$"
 
 
 class _Node:
@@ -233,37 +250,48 @@ class _Reader:
     def _transform(self, node: _Node, annotation: list[Any], payload: Any) -> Any:
         match annotation:
             case ["custom" | "class" as form, str(name), *boxed] if name not in RESTORE and boxed in ([], [BOXED]):
-                return self._restore(node, form, name, payload[0] if boxed and payload else payload)
+                inside = payload[0] if boxed and payload else payload
+                return _restore(form, name, inside, hinted=self._hinted, validated=self._validated, place=node.place)
             case _:
                 try:
                     return read_builtin(annotation, payload)
                 except Exception as error:
-                    raise _failure(node, annotation, error) from error
-
-    def _restore(self, node: _Node, form: str, name: str, payload: Any) -> Any:
-        try:
-            cls, trusted = resolve(name, self._hinted)
-            registration = registration_of(cls)
-            if registration is not None and registration.decode is not None:
-                return registration.decode(payload)
-            kind = kind_of(cls)
-            if kind is None or kind.form != form:
-                raise ValueError(f"it is annotated as {form}, which is not for such classes")
-            validated = issubclass(cls, self._validated)
-            if validated and kind is FLAGS:
-                # what is made to fit a type takes flags as their numbers only
-                return payload
-            if not validated or form != "class":
-                return kind.restore(cls, payload, trusted=trusted)
-            fields = as_object(payload)
-        except Exception as error:
-            raise _failure(node, [name], error) from error
-        return restore_validated(cls, fields, node.place())
+                    raise _failure(node.place, annotation, error) from error
 
 
-def _failure(node: _Node, annotation: list[Any], error: Exception) -> SerializationError:
+def _restore(
+    form: str,
+    name: str,
+    payload: Any,
+    *,
+    hinted: Mapping[str, type],
+    validated: tuple[type, ...],
+    place: Callable[[], str],
+) -> Any:
+    """An instance of the class of a name; ``validated`` classes, and those derived from them, are read as new ones."""
+    try:
+        cls, trusted = resolve(name, hinted)
+        registration = registration_of(cls)
+        if registration is not None and registration.decode is not None:
+            return registration.decode(payload)
+        kind = kind_of(cls)
+        if kind is None or kind.form != form:
+            raise ValueError(f"it is annotated as {form}, which is not for such classes")
+        as_new = issubclass(cls, validated)
+        if as_new and kind is FLAGS:
+            # what is made to fit a type takes flags as their numbers only
+            return payload
+        if not as_new or form != "class":
+            return kind.restore(cls, payload, trusted=trusted)
+        fields = as_object(payload)
+    except Exception as error:
+        raise _failure(place, [name], error) from error
+    return restore_validated(cls, fields, place())
+
+
+def _failure(place: Callable[[], str], annotation: list[Any], error: Exception) -> SerializationError:
     """What to say of whatever the parsers of the built-in types, or of a registered class, have raised."""
     if isinstance(error, RecursionError):
         raise error
     why = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
-    return SerializationError(f"{node.place()}: it cannot be read as {str(annotation[-1:])[1:-1][:200]}: {why[:500]}")
+    return SerializationError(f"{place()}: it cannot be read as {str(annotation[-1:])[1:-1][:200]}: {why[:500]}")

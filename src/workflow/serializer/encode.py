@@ -36,15 +36,38 @@ _encode = msgspec.json.Encoder().encode
 
 def dumps(value: Any, hint: Mapping[str, type] | None) -> str:
     """A value as text; see the package."""
+    text = None
     if type_of(value) in _JSON_TYPES:
-        try:
-            text = _encode({"json": value})
-            # only now: what could be encoded holds itself nowhere
-            if is_plain([value]):
-                return text.decode()
-        except (TypeError, ValueError, RecursionError):
-            pass  # what it is, and where, is found on the way below
-    return _Writer(hint).dumps(value)
+        text = _plain_text(value, {"json": value})
+    elif hint is None:
+        text = _instance_text(value)
+    return _Writer(hint).dumps(value) if text is None else text
+
+
+def _plain_text(value: Any, envelope: dict[str, Any]) -> str | None:
+    """The text of an envelope around a value, if that is plain JSON; None: what it is, and where, is to be found."""
+    try:
+        text = _encode(envelope)
+        # only now: what could be encoded holds itself nowhere
+        return text.decode() if is_plain([value]) else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _instance_text(value: Any) -> str | None:
+    """The text of an instance whose fields are plain JSON, which needs no walk through them."""
+    cls = type_of(value)
+    if cls in DESCRIBE or (kind := kind_of(cls)) is None or kind.form != "class":
+        return None
+    registration = registration_of(cls)
+    if registration is not None and registration.encode is not None:
+        return None
+    try:
+        fields = kind.dump(value)
+    except Exception:  # noqa: BLE001 - it is raised again, with its place, on the walk
+        return None
+    name = class_name(cls) if registration is None else registration.name
+    return _plain_text(fields, {"json": fields, "meta": {"values": [[kind.form, name]], "v": 1}})
 
 
 # the hot path: one loop without calls, the commonest types first, and constants that the compiler folds
