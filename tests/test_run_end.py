@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from lanner.queue.claim import EndReason
-from lanner.queue.outcome import Cancelled, Failed, Outcome, Released, Retry
+from lanner.queue.outcome import Cancelled, Outcome, Released, Retry
 from lanner.workflow.context import Context
 from lanner.workflow.threads import Threads
 from support.runs import MemoryJob, completed, plain_threads
@@ -434,51 +434,6 @@ async def test_a_loop_that_is_torn_down_leaves_no_run_without_an_outcome(threads
     assert isinstance(await outcome, Retry)
 
 
-class Stray(BaseException):
-    """Something that is no ``Exception``."""
-
-
-@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, Stray])
-async def test_whatever_leaves_a_run_fails_the_job_and_not_the_worker(
-    threads: Threads, kind: type[BaseException]
-) -> None:
-    async def workflow(_: Context[None]) -> None:
-        raise kind(3)
-
-    outcome = await MemoryJob(workflow, threads=threads, max_attempts=1).attempt()
-    assert isinstance(outcome, Failed)
-    assert (outcome.failure.type, outcome.failure.message) == (kind.__name__, "3")
-
-
-@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
-async def test_a_step_that_exits_in_a_branch_fails_the_job_and_not_the_worker(
-    threads: Threads, kind: type[BaseException]
-) -> None:
-    async def leave() -> None:
-        raise kind(3)
-
-    async def workflow(ctx: Context[None]) -> None:
-        await asyncio.gather(ctx.step.do("leave", leave), ctx.step.wait("long", HOUR))
-
-    outcome = await MemoryJob(workflow, threads=threads).attempt()
-    assert isinstance(outcome, Retry)
-    assert outcome.failure.message == (
-        f"step 'leave' raised {kind.__name__}(3), which would end the worker: raise an exception instead"
-    )
-
-
-async def test_a_task_that_cancels_itself_fails_its_attempt(threads: Threads) -> None:
-    async def workflow(ctx: Context[None]) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        task.cancel()
-        await ctx.step.do("never", asyncio.sleep, 1)
-
-    outcome = await MemoryJob(workflow, threads=threads).attempt()
-    assert isinstance(outcome, Retry)
-    assert outcome.failure.type == "CancelledError"
-
-
 async def test_an_error_while_cleaning_up_is_logged_and_changes_nothing(
     threads: Threads, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -499,21 +454,6 @@ async def test_an_error_while_cleaning_up_is_logged_and_changes_nothing(
     assert caplog.messages == ["workflow 'shop', job 'job-1': the run raised while it was being ended"]
     assert caplog.records[0].exc_text is not None
     assert "OSError: cannot clean up" in caplog.records[0].exc_text
-
-
-async def test_a_journal_that_fails_fails_the_attempt(threads: Threads) -> None:
-    async def workflow(ctx: Context[None]) -> None:
-        await ctx.step.do("step", asyncio.sleep, 0)
-
-    async def fail(path: str, text: str) -> bool:
-        raise ConnectionError(f"no answer for {path}: {text}")
-
-    job = MemoryJob(workflow, threads=threads)
-    run = job.claim()
-    job.journal.record = fail  # type: ignore[method-assign] # this journal is out of order
-    outcome = await run.execute()
-    assert isinstance(outcome, Retry)
-    assert outcome.failure.type == "ConnectionError"
 
 
 async def test_a_run_that_is_over_leaves_no_garbage(threads: Threads) -> None:

@@ -1,16 +1,13 @@
 """One trace from who enqueues a job through the queue, all of its attempts and sleeps, and its children."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState
+from opentelemetry.trace import SpanKind
 
 from lanner import (
     Backoff,
@@ -27,7 +24,7 @@ from lanner import (
 )
 from support.jobs import Look
 from support.servers import Server
-from support.spans import Spans, attributes_of, has_failed, id_of, trace_of
+from support.spans import Spans, attributes_of, has_failed, id_of, parent_of, trace_of
 from support.waiting import wait_until
 
 AT_ONCE = Backoff(first=0)
@@ -211,10 +208,6 @@ async def test_every_call_that_enqueues_has_a_span_that_the_job_belongs_to(
     assert [has_failed(span) for span in spans.ended] == [False] * len(spans.ended)
 
 
-def parent_of(span: Any) -> int | None:
-    return None if span.parent is None else int(span.parent.span_id)
-
-
 async def test_a_call_that_fails_is_an_error_of_its_span(namespace: WorkflowNamespace, spans: Spans) -> None:
     async def refuse(_: Context[None]) -> None:
         raise ValueError("no")
@@ -351,149 +344,6 @@ async def test_without_tracing_a_run_may_use_its_span_and_nothing_is_carried(
     assert "trace" not in str(look.field("flow", job.id, "spec"))
 
 
-async def test_children_belong_to_the_step_that_started_them(namespace: WorkflowNamespace, spans: Spans) -> None:
-    child = namespace.create_workflow("child", run=echo)
-
-    async def parent(ctx: Context[None]) -> Any:
-        started = await ctx.step.start("start", child, 1)
-        one = await ctx.step.run("run", child, 2)
-        many = await ctx.step.map("map", child, [3, 4])
-        return [await started.wait(), one, *many]
-
-    workflow = namespace.create_workflow("parent", run=parent)
-    async with namespace.worker():
-        assert await workflow.execute(None, timeout=30) == [1, 2, 3, 4]
-        await wait_until(spans.has("process child", 4))
-    assert len({trace_of(span) for span in spans.ended}) == 1
-    by_id = {id_of(span): span for span in spans.ended}
-    above = sorted(by_id[parent_of(span) or 0].name for span in spans.named("process child"))
-    assert above == ["step map", "step map", "step run", "step start"]
-    assert {span.kind for name in ("start", "run", "map") for span in spans.named(f"step {name}")} == {
-        SpanKind.PRODUCER
-    }
-    assert {parent_of(span) for span in spans.ended if span.name.startswith("step")} <= {
-        id_of(span) for span in spans.named("process parent")
-    }
-
-
-async def test_each_fire_of_a_schedule_begins_a_trace_of_its_own(
-    server: Server, namespace_id: str, namespace: WorkflowNamespace, spans: Spans
-) -> None:
-    workflow = namespace.create_workflow("flow", run=echo, max_attempts=2, backoff=AT_ONCE)
-
-    async def run(ctx: Context[Any]) -> None:
-        if ctx.attempt == 1:
-            raise ValueError
-
-    tracer = spans.provider.get_tracer("app")
-    async with WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=spans.provider) as other:
-        twin = other.create_workflow("flow", run=run, max_attempts=2, backoff=AT_ONCE)
-        with tracer.start_as_current_span("deployment"):
-            await twin.upsert_schedule("ticks", None, None, every=1)
-            # many workers look at the schedule; each fire happens once
-            async with twin.worker(), twin.worker(), twin.worker():
-                await wait_until(spans.has("process flow", 4), timeout=30)
-                await workflow.remove_schedule("ticks")
-    fires = spans.named("send flow")
-    assert [span.parent for span in fires] == [None] * len(fires)
-    assert len({trace_of(span) for span in fires}) == len(fires) >= 2
-    for span in fires:
-        told = attributes_of(span)
-        assert (told["messaging.operation.name"], told["lanner.schedule.id"]) == ("fire", "ticks")
-        assert told["messaging.batch.message_count"] == 1
-        attempts = [each for each in spans.named("process flow") if trace_of(each) == trace_of(span)]
-        assert {parent_of(each) for each in attempts} <= {id_of(span)}
-        assert {attributes_of(each)["lanner.job.id"] for each in attempts} <= {told["lanner.job.id"]}
-    first = [each for each in spans.named("process flow") if trace_of(each) == trace_of(fires[0])]
-    assert [attributes_of(each)["lanner.outcome"] for each in first] == ["retry", "completed"]
-
-
-async def test_a_skipped_fire_is_no_span(namespace: WorkflowNamespace, spans: Spans) -> None:
-    async def run(ctx: Context[None]) -> None:
-        await ctx.step.wait_for_event("over")
-
-    workflow = namespace.create_workflow("flow", run=run)
-
-    async def skipped() -> bool:
-        return (await workflow.get_schedules())[0].skipped >= 2
-
-    async with workflow.worker():
-        await workflow.upsert_schedule("ticks", None, None, every=1)
-        await wait_until(skipped)
-        (schedule,) = await workflow.get_schedules()
-        await workflow.remove_schedule("ticks")
-        await workflow.get_job(str(schedule.last_job)).cancel()
-    assert len(spans.named("send flow")) == 1
-
-
-async def test_a_run_that_is_sent_after_a_transaction_belongs_to_where_it_was_collected(
-    namespace: WorkflowNamespace, spans: Spans
-) -> None:
-    async def group(tenant: str) -> str:
-        await asyncio.sleep(0)
-        return tenant
-
-    workflow = namespace.create_workflow("flow", run=echo, get_group_id=group)
-    tracer = spans.provider.get_tracer("app")
-    pending = namespace.pending()
-    with tracer.start_as_current_span("order"):
-        pending.run(workflow, "acme")
-    with tracer.start_as_current_span("commit"):
-        (job,) = await pending.send()
-    async with workflow.worker():
-        await job.wait(timeout=30)
-        await wait_until(spans.has("process flow"))
-    assert spans.tree() == ["order", "  send flow", "    process flow", "commit"]
-    assert attributes_of(spans.one("process flow"))["lanner.group"] == "acme"
-
-
-async def test_the_tracestate_of_the_caller_goes_along(namespace: WorkflowNamespace, spans: Spans) -> None:
-    workflow = namespace.create_workflow("flow", run=echo)
-    state = TraceState([("vendor", "x")])
-    above = NonRecordingSpan(SpanContext(0xABC, 0xDEF, is_remote=True, trace_flags=TraceFlags(1), trace_state=state))
-    with trace.use_span(above):
-        job = await workflow.run(None)
-    async with workflow.worker():
-        await job.wait(timeout=30)
-        await wait_until(spans.has("process flow"))
-    processed = spans.one("process flow")
-    assert trace_of(processed) == 0xABC
-    assert processed.context is not None
-    assert processed.context.trace_state.get("vendor") == "x"
-    assert (await job.record()).spec.trace.startswith("00-00000000000000000000000000000abc-")
-
-
-async def test_a_caller_that_is_not_sampled_has_its_jobs_not_sampled(
-    server: Server, namespace_id: str, spans: Spans
-) -> None:
-    unsampled = Spans(ParentBased(ALWAYS_OFF))
-    async with (
-        WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=unsampled.provider) as calling,
-        WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=spans.provider) as working,
-    ):
-        working_flow = working.create_workflow("flow", run=echo)
-        async with working_flow.worker():
-            await calling.create_workflow("flow", run=echo).execute(1, timeout=30)
-            await working_flow.execute(2, timeout=30)
-            await wait_until(spans.has("process flow"))
-    assert unsampled.ended == []
-    assert len(spans.named("process flow")) == 1
-
-
-async def test_a_job_of_an_untraced_caller_does_not_belong_to_whatever_the_worker_was_started_in(
-    server: Server, namespace_id: str, namespace: WorkflowNamespace, spans: Spans
-) -> None:
-    workflow = namespace.create_workflow("flow", run=echo)
-    async with WorkflowNamespace(namespace_id, redis=server.url) as untraced:
-        caller = untraced.create_workflow("flow", run=echo)
-        with spans.provider.get_tracer("app").start_as_current_span("main"):
-            async with workflow.worker():
-                await caller.execute(1, timeout=30)
-                await wait_until(spans.has("process flow"))
-    assert spans.one("process flow").parent is None
-    assert trace_of(spans.one("process flow")) != trace_of(spans.one("main"))
-
-
 async def test_a_run_that_is_ended_is_no_error(namespace: WorkflowNamespace, spans: Spans) -> None:
     async def run(ctx: Context[None]) -> None:
         await ctx.step.do("work", asyncio.sleep, 60)
@@ -535,70 +385,3 @@ async def test_compensations_and_failures_that_are_kept_have_spans(namespace: Wo
     undone = attributes_of(spans.one("step refund"))
     assert (undone["lanner.step.kind"], undone["lanner.outcome"]) == ("compensation", "completed")
     assert [has_failed(span) for span in (*spans.named("step try"), *spans.named("step again"))] == [True, True]
-
-
-PROGRAM = """
-import asyncio, sys
-{before}
-from lanner import Context, WorkflowNamespace
-
-async def run(ctx: Context[int]) -> int:
-    ctx.span.set_attribute("a", 1)
-    return await ctx.step.do("double", lambda: ctx.input * 2)
-
-async def main(url: str, name: str) -> None:
-    async with WorkflowNamespace(name, redis=url) as namespace:
-        workflow = namespace.create_workflow("flow", run=run)
-        async with workflow.worker():
-            assert await workflow.execute(21, timeout=30) == 42
-    {after}
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-def ran(server: Server, namespace_id: str, before: str, after: str) -> str:
-    """What a program prints that has a workflow run."""
-    program = PROGRAM.format(before=before, after=after)
-    command = [sys.executable, "-W", "error", "-c", program, server.url, namespace_id]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-UNUSED = 'assert "lanner.workflow.tracing" not in sys.modules and "lanner.workflow.metrics" not in sys.modules'
-
-
-def test_a_program_without_telemetry_loads_none_of_it(server: Server, namespace_id: str) -> None:
-    ran(server, namespace_id, "", UNUSED)
-
-
-def test_a_program_runs_where_the_api_is_not_installed(server: Server, namespace_id: str) -> None:
-    after = """
-    try:
-        namespace.metrics()
-    except Exception as error:
-        print(type(error).__name__, error)
-    """
-    said = ran(server, namespace_id, 'sys.modules["opentelemetry"] = None', after)
-    assert said.startswith("InvalidArgumentError metrics need OpenTelemetry: pip install 'lanner[otel]'")
-
-
-def test_a_program_that_has_set_no_provider_makes_no_spans(server: Server, namespace_id: str) -> None:
-    before = "from opentelemetry import metrics, trace"
-    ran(server, namespace_id, before, UNUSED)
-
-
-def test_a_provider_that_the_process_has_set_is_used(server: Server, namespace_id: str) -> None:
-    before = """
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-exporter = InMemorySpanExporter()
-provider = TracerProvider()
-provider.add_span_processor(SimpleSpanProcessor(exporter))
-trace.set_tracer_provider(provider)
-"""
-    after = "print(*sorted(span.name for span in exporter.get_finished_spans()), sep=', ')"
-    assert ran(server, namespace_id, before, after) == "process flow, send flow, step double\n"

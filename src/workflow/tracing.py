@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import Token
 from datetime import UTC, datetime
+from hashlib import blake2b
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, set_span_in_context
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TracerProvider,
+    set_span_in_context,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from ..queue.claim import Claim
@@ -52,6 +63,7 @@ class Tracing:
 
     def __init__(self, provider: TracerProvider, namespace: str) -> None:
         self._tracer = provider.get_tracer(SCOPE)
+        self._sampler: Any = getattr(provider, "sampler", None)  # of the SDK, which is not imported here
         self._namespace = namespace
 
     def carried(self) -> str:
@@ -67,22 +79,22 @@ class Tracing:
         return FireSpan(self._producer(workflow, "fire", Context(), {SCHEDULE: schedule}))
 
     def attempt(self, claim: Claim) -> AttemptSpan:
-        """The span of an attempt, in the trace that the job carries."""
-        parent, state = claim.spec.trace.partition("\n")[::2]
-        context = _W3C.extract({"traceparent": parent, "tracestate": state}, Context())
-        span = self._tracer.start_span(
-            f"process {claim.workflow}",
-            context,
-            SpanKind.CONSUMER,
-            {
-                **self._messaging(claim.workflow, "process", "process"),
-                MESSAGE_ID: claim.id,
-                JOB: claim.id,
-                CLIENT_ID: claim.token.rpartition(":")[0],
-                ATTEMPT: claim.attempt,
-                **({GROUP: claim.spec.group} if claim.spec.group else {}),
-            },
-        )
+        """The span of an attempt, in the trace of the job."""
+        name = f"process {claim.workflow}"
+        attributes = {
+            **self._messaging(claim.workflow, "process", "process"),
+            MESSAGE_ID: claim.id,
+            JOB: claim.id,
+            CLIENT_ID: claim.token.rpartition(":")[0],
+            ATTEMPT: claim.attempt,
+            **({GROUP: claim.spec.group} if claim.spec.group else {}),
+        }
+        if claim.spec.trace:
+            parent, state = claim.spec.trace.partition("\n")[::2]
+            context = _W3C.extract({"traceparent": parent, "tracestate": state}, Context())
+        else:
+            context = self._trace_of(claim.spec.run, name, attributes)
+        span = self._tracer.start_span(name, context, SpanKind.CONSUMER, attributes)
         return AttemptSpan(span, context)
 
     def step(self, claim: Claim, kind: str, name: str, path: str) -> StepSpan:
@@ -103,6 +115,22 @@ class Tracing:
             },
         )
         return StepSpan(span)
+
+    def _trace_of(self, run: str, name: str, attributes: Mapping[str, str | int]) -> Context:
+        """The trace of a job that carries none, its caller being untraced: the same for each attempt in any worker.
+
+        Its sampler is asked as for the first span of a trace, since whoever has a parent is sampled as the parent was.
+        """
+        digest = blake2b(run.encode(), digest_size=24).digest()
+        trace, parent = int.from_bytes(digest[:16]), int.from_bytes(digest[16:])
+        sampled = (
+            self._sampler is None
+            or self._sampler.should_sample(Context(), trace, name, SpanKind.CONSUMER, attributes).decision.is_sampled()
+        )
+        flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+        return set_span_in_context(
+            NonRecordingSpan(SpanContext(trace, parent, is_remote=True, trace_flags=flags)), Context()
+        )
 
     def _producer(
         self, workflow: str, operation: str, context: Context | None, more: Mapping[str, str] | None = None

@@ -1,17 +1,20 @@
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar, overload
 
-from lanner.queue.outcome import Completed, Outcome, Retry
+from lanner.queue.outcome import Completed, Failed, Outcome, Retry
 from lanner.queue.scripts.descending import NewChild, Policy
 from lanner.queue.spec import Spec
 from lanner.testing.memory import MemoryJournal, MemoryRecord
 from lanner.workflow import serializer
 from lanner.workflow.run import Run
 from lanner.workflow.threads import Threads
+
+T = TypeVar("T")
 
 
 def completed(value: Any) -> Completed:
@@ -137,3 +140,24 @@ def plain_threads(limit: int = 4) -> Generator[Threads]:
     threads = Threads(limit)
     yield threads
     threads.close()
+
+
+class Counted:
+    """A step function that counts its runs, by name."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+
+    @overload
+    async def of(self, name: str) -> None: ...
+    @overload
+    async def of(self, name: str, result: T) -> T: ...
+    async def of(self, name: str, result: Any = None) -> Any:
+        self.runs[name] += 1
+        return result
+
+
+def failure_of(outcome: Outcome) -> str:
+    """Why an attempt has failed."""
+    assert isinstance(outcome, Retry | Failed)
+    return f"{outcome.failure.type}: {outcome.failure.message}"

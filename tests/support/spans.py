@@ -60,6 +60,11 @@ def id_of(span: ReadableSpan) -> int:
     return int(span.context.span_id)
 
 
+def parent_of(span: ReadableSpan) -> int | None:
+    """The id of the span above it."""
+    return None if span.parent is None else int(span.parent.span_id)
+
+
 def trace_of(span: ReadableSpan) -> int:
     """The id of a span's trace."""
     assert span.context is not None
