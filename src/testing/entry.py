@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -59,10 +58,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Whose child a job is, and of which run of it."""
+    """Whose child a job is."""
 
     parent: Entry
-    life: str
     barrier: str
     path: str
     policy: Policy
@@ -70,10 +68,24 @@ class Link:
 
 @dataclass(slots=True)
 class Barrier:
-    """What a step waits for: children that have not ended, and those of them that may not run yet."""
+    """What a step waits for: children that have not ended, and those of them that are held back.
 
+    Attributes:
+        most: How many may run at once; 0: all.
+    """
+
+    most: int = 0
     outstanding: dict[str, Entry] = field(default_factory=dict[str, "Entry"])
-    held: deque[Entry] = field(default_factory=deque["Entry"])
+    held: dict[str, Entry] = field(default_factory=dict[str, "Entry"])
+
+    @property
+    def running(self) -> int:
+        """How many have not ended and are not held back."""
+        return len(self.outstanding) - len(self.held)
+
+    def next_held(self) -> Entry:
+        """The next that may begin, which is held back no more: they do in the order of their inputs."""
+        return self.held.pop(min(self.held, key=lambda id: self.held[id].place))
 
 
 class Entry:
@@ -122,6 +134,12 @@ class Entry:
         run, loop = self.run, self.loop
         if run is not None and loop is not None:
             loop.call_soon_threadsafe(say, run)
+
+    @property
+    def place(self) -> int:
+        """Which of the children of a map it is."""
+        number = self.link.path.rpartition("/")[2] if self.link is not None else ""
+        return int(number) if number.isdecimal() else 0
 
     @property
     def ended(self) -> bool:

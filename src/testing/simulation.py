@@ -171,7 +171,7 @@ class Simulation:
         namespace = root.workflow.namespace
         nodes, _ = await flatten(root, namespace)
         workflows = {workflow.id: workflow for workflow in namespace.workflows}
-        return SimulatedJob(self, self.world.add_flow(nodes, workflows))
+        return SimulatedJob(self, self.world.family.add_flow(nodes, workflows))
 
     async def advance(self, duration: Duration) -> None:
         """Let time pass, ``timedelta`` or seconds, with everything that happens in it."""

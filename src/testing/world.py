@@ -7,9 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-import msgspec
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..queue.claim import EndReason
 from ..queue.outcome import (
@@ -24,20 +22,17 @@ from ..queue.outcome import (
     Retry,
     Suspended,
 )
-from ..queue.spec import Spec
 from ..workflow.compensation import REGISTERED_PATH, UNDER_WAY_PATH
-from ..workflow.journal import CHILD_DONE, CHILD_STARTED, Kind
 from .crash import END, Crashes
-from .entry import Barrier, End, Entry, Link, State
+from .entry import End, Entry
+from .family import Family, FunctionOf
 
 if TYPE_CHECKING:
-    from ..queue.scripts.descending import FlowNode, NewChild, Policy
-    from ..workflow.workflow import Workflow
+    from ..queue.scripts.descending import NewChild, Policy
     from .memory import MemoryRecord
 
 # how long it takes to see that a worker is lost: the default lease
 LEASE_MS: Final = 30_000
-FLOW: Final = ""
 ENDS: Final[Mapping[type[Outcome], End]] = {
     Completed: "completed",
     Failed: "failed",
@@ -48,9 +43,6 @@ ENDS: Final[Mapping[type[Outcome], End]] = {
     Suspended: "suspended",
     Released: "handed back",
 }
-MARKS: Final = {"completed": ":", "failed": "!", "cancelled": "~"}
-
-FunctionOf = Callable[["Workflow[Any, Any]", str], "Callable[[Any], Any] | None"]
 
 
 class World:
@@ -59,6 +51,7 @@ class World:
     Attributes:
         entries: The jobs by id, in the order in which they were added.
         crashes: The crashes that are to come, and where there could have been one.
+        family: Its transitions that concern parents and children.
         on_runnable: Called when a job may run; from any thread.
     """
 
@@ -67,7 +60,7 @@ class World:
         self.crashes = Crashes()
         self.on_runnable: Callable[[], object] = nothing
         self._runnable: deque[Entry] = deque()
-        self._function_of = function_of
+        self.family = Family(self, function_of)
         self._now_ms = round(start.timestamp() * 1000)
         self._planned: list[tuple[int, int, Callable[[], object]]] = []
         self._number = itertools.count()
@@ -94,7 +87,7 @@ class World:
         self._now_ms = max(self._now_ms, ms)
         for entry in tuple(self.entries.values()):
             if entry.due_ms is not None and entry.due_ms <= self._now_ms:
-                self._make_runnable(entry)
+                self.make_runnable(entry)
         while self._planned and self._planned[0][0] <= self._now_ms:
             heapq.heappop(self._planned)[2]()
 
@@ -102,31 +95,7 @@ class World:
         """Add a job."""
         self.entries[entry.id] = entry
         if entry.state == "waiting":
-            self._make_runnable(entry)
-
-    def add_flow(self, nodes: Sequence[FlowNode], workflows: Mapping[str, Workflow[Any, Any]]) -> Entry:
-        """Add a tree of jobs, the root first; the root."""
-        entries: list[Entry] = []
-        for node in nodes:
-            parent = entries[node.parent - 1] if node.parent else None
-            link = None if parent is None else Link(parent, "", FLOW, f"//{len(parent.children)}", node.policy)
-            workflow = workflows[node.workflow]
-            entry = Entry(
-                self,
-                workflow,
-                workflow.function,
-                id=self.new_id(workflow.id),
-                spec=msgspec.json.decode(node.spec, type=Spec),
-                data=node.data,
-                link=link,
-                state="parked" if node.children else "waiting",
-            )
-            if parent is not None and link is not None:
-                parent.barriers.setdefault(FLOW, Barrier()).outstanding[entry.id] = entry
-                parent.children[link.path] = entry
-            entries.append(entry)
-            self.add(entry)
-        return entries[0]
+            self.make_runnable(entry)
 
     def new_id(self, workflow: str) -> str:
         """An id for a job that was given none."""
@@ -144,7 +113,7 @@ class World:
     def hand_back(self, entry: Entry) -> None:
         """A job's run was interrupted, and is to be run again."""
         entry.attempts[-1].end = "handed back"
-        self._make_runnable(entry)
+        self.make_runnable(entry)
 
     def send_event(self, entry: Entry, name: str, text: str, sender: str | None) -> bool:
         """Send an event to a job. False: it has ended. One of a sender that was heard before counts once."""
@@ -155,7 +124,7 @@ class World:
         if sender is not None:
             entry.seen.add(sender)
         entry.record.send(name, text)
-        self._tell(entry, name)
+        self.tell(entry, name)
         return True
 
     def cancel(self, entry: Entry, reason: str) -> bool:
@@ -173,26 +142,15 @@ class World:
             self._cancel(entry, reason)
         return True
 
-    def retry(self, entry: Entry, *, below: bool = False) -> bool:
-        """Have a job that failed for good run again, and what failed below it. Whether it was failed."""
-        if entry.state != "failed" and not (below and entry.state == "cancelled"):
-            return False
-        entry.record.steps.pop(UNDER_WAY_PATH, None)
-        entry.record.steps.pop(REGISTERED_PATH, None)
-        entry.failures = entry.stalls = 0
-        entry.cancel = entry.ended_ms = entry.failure = None
-        link = entry.link
-        if link is not None and link.parent.state not in ("completed", "cancelled") and _lives(link):
-            link.parent.barriers[link.barrier].outstanding[entry.id] = entry
-            link.parent.record.steps.pop(link.path, None)
-        for path, child in entry.children.items():
-            if not entry.record.steps.get(path, CHILD_DONE).startswith((CHILD_DONE, CHILD_STARTED)):
-                self.retry(child, below=True)
-        if _outstanding(entry, FLOW):
-            entry.state = "parked"
-        else:
-            self._make_runnable(entry)
-        return True
+    def retry(self, entry: Entry) -> bool:
+        """Have a job that failed for good run again. Whether it was failed."""
+        return self.family.rerun(entry)
+
+    def start_children(
+        self, record: MemoryRecord, barrier: str, children: Sequence[NewChild], policy: Policy, most: int
+    ) -> None:
+        """Start children of a running job."""
+        self.family.start(record, barrier, children, policy, most)
 
     def writing(self, record: MemoryRecord, path: str) -> bool | None:
         """A checkpoint is about to be written: whether the worker is lost before it, after it, or (None) not at all."""
@@ -203,28 +161,6 @@ class World:
         if point.kept:
             self.entries[record.id].stalls = 0
         return point.kept
-
-    def start_children(
-        self, record: MemoryRecord, barrier: str, children: Sequence[NewChild], policy: Policy, most: int
-    ) -> None:
-        """Start children of a running job; those that were started before stay as they are."""
-        parent = self.entries[record.id]
-        waiting = parent.barriers.setdefault(barrier, Barrier())
-        for child in children:
-            if child.path in record.steps or child.id in self.entries:
-                continue
-            link = Link(parent, record.life, barrier, child.path, policy)
-            workflow = next(each for each in parent.workflow.namespace.workflows if each.id == child.workflow)
-            function = self._function_of(parent.workflow, barrier) or workflow.function
-            spec = msgspec.json.decode(child.spec, type=Spec)
-            full = most > 0 and len(waiting.outstanding) - len(waiting.held) >= most
-            state: State = "parked" if full else "waiting"
-            entry = Entry(self, workflow, function, id=child.id, spec=spec, data=child.data, link=link, state=state)
-            waiting.outstanding[entry.id] = entry
-            if full:
-                waiting.held.append(entry)
-            parent.children[child.path] = entry
-            self.add(entry)
 
     def commit(self, entry: Entry, outcome: Outcome) -> None:
         """Apply what an attempt ended in, or lose the worker that was to."""
@@ -244,9 +180,10 @@ class World:
     def _apply(self, entry: Entry, outcome: Outcome) -> None:
         match outcome:
             case Completed(result):
-                self._end(entry, "completed")
+                self.end(entry, "completed")
                 entry.result = result
-                self._settle(entry, result)
+                self.family.cancel_held(entry)
+                self.family.settle(entry, result)
             case Failed(failure, undo):
                 self._fail(entry, failure, undo)
             case Cancelled(reason, undo):
@@ -262,7 +199,7 @@ class World:
             case Suspended(until_ms, events):
                 self._suspend(entry, until_ms, events)
             case Released():
-                self._make_runnable(entry)
+                self.make_runnable(entry)
 
     def lose(self, entry: Entry) -> None:
         """The worker of a job is lost, and the job recovered."""
@@ -277,7 +214,8 @@ class World:
         text = f"its worker was lost {entry.stalls} times in a row without any progress between"
         self._fail(entry, Failure("StalledError", text))
 
-    def _make_runnable(self, entry: Entry) -> None:
+    def make_runnable(self, entry: Entry) -> None:
+        """A job may run."""
         entry.state = "waiting"
         entry.due_ms = None
         entry.awaits = frozenset()
@@ -286,7 +224,7 @@ class World:
 
     def _delay(self, entry: Entry, until_ms: int) -> None:
         if until_ms <= self._now_ms:
-            self._make_runnable(entry)
+            self.make_runnable(entry)
         else:
             entry.state, entry.due_ms = "delayed", until_ms
 
@@ -295,7 +233,7 @@ class World:
         news, entry.news = entry.news, False
         waiting = any(name in events for name, _ in entry.record.events)
         if news or waiting or (until_ms is not None and until_ms <= self._now_ms):
-            self._make_runnable(entry)
+            self.make_runnable(entry)
             return
         entry.awaits = frozenset(events)
         entry.state = "parked" if until_ms is None else "delayed"
@@ -303,16 +241,10 @@ class World:
 
     def _continue(self, entry: Entry, data: str) -> None:
         """The run goes on as a new one, without checkpoints; its children go on without it."""
-        for barrier in entry.barriers.values():
-            for held in barrier.held:
-                self.cancel(held, "its parent has ended")
-        entry.spec = msgspec.structs.replace(entry.spec, round=entry.spec.round + 1)
-        entry.record.life = f"#{entry.spec.round}"
-        entry.record.steps.clear()
+        self.family.begin_anew(entry)
         entry.record.progress = ""
-        entry.barriers, entry.children = {}, {}
         entry.data, entry.failures, entry.failure, entry.news = data, 0, None, False
-        self._make_runnable(entry)
+        self.make_runnable(entry)
 
     def _begin_undo(self, entry: Entry, how: str, text: str, known: int = 0) -> bool:
         """A job with compensations runs once more to undo before it ends. Whether it does."""
@@ -325,10 +257,13 @@ class World:
             return False
         steps[UNDER_WAY_PATH] = f"{how}:{entry.failures}:{text}"
         entry.cancel, entry.stalls = None, 0
-        self._make_runnable(entry)
+        if how == "cancelled":
+            self.family.cancel_below(entry)
+        self.make_runnable(entry)
         return True
 
-    def _end(self, entry: Entry, state: Literal["completed", "failed", "cancelled"]) -> None:
+    def end(self, entry: Entry, state: Literal["completed", "failed", "cancelled"]) -> None:
+        """A job has ended."""
         entry.state = state
         entry.ended_ms = self._now_ms
         entry.due_ms, entry.awaits = None, frozenset()
@@ -336,71 +271,25 @@ class World:
     def _fail(self, entry: Entry, failure: Failure, undo: int = 0) -> None:
         """The job has failed for good, or does when everything is undone."""
         if not self._begin_undo(entry, "failed", failure.dumps(), undo):
-            self._end(entry, "failed")
+            self.end(entry, "failed")
             entry.failure = failure
-            self._settle(entry, failure.dumps())
+            self.family.settle(entry, failure.dumps())
 
     def _cancel(self, entry: Entry, reason: str, undo: int = 0) -> None:
         """The job is cancelled, or is when everything is undone; its children that have not ended are with it."""
         if self._begin_undo(entry, "cancelled", reason, undo):
             return
-        self._end(entry, "cancelled")
+        self.end(entry, "cancelled")
         entry.reason = reason
-        below = [child for barrier in entry.barriers.values() for child in barrier.outstanding.values()]
-        for child in below:
-            self.cancel(child, "its parent has ended")
-        self._settle(entry, reason)
+        self.family.cancel_below(entry)
+        self.family.settle(entry, reason)
 
-    def _settle(self, entry: Entry, text: str) -> None:
-        """A job has ended: its parent gets the result, and goes on if it was the last that it waited for."""
-        link = entry.link
-        if link is None:
-            return
-        parent, barrier = link.parent, link.parent.barriers.get(link.barrier)
-        if parent.state in ("completed", "cancelled") or not _lives(link) or barrier is None:
-            return
-        if barrier.outstanding.pop(entry.id, None) is None:
-            return
-        parent.record.steps[link.path] = Kind.CHILD.value + MARKS[entry.state] + text
-        self._release_held(barrier)
-        if parent.state == "failed":
-            return
-        broken = entry.state != "completed" and link.policy == "fail"
-        if not broken and barrier.outstanding:
-            return
-        if link.barrier != FLOW:
-            parent.news = parent.news or parent.state == "active"
-            self._tell(parent, "\t" + link.barrier)
-        elif broken:
-            text = f"child {entry.id} of workflow {entry.workflow.id} has {entry.state}"
-            self._end(parent, "failed")
-            parent.failure = Failure("ChildFailedError", text)
-            self._settle(parent, parent.failure.dumps())
-        else:
-            self._make_runnable(parent)
-
-    def _release_held(self, barrier: Barrier) -> None:
-        while barrier.held:
-            entry = barrier.held.popleft()
-            if not entry.ended:
-                self._make_runnable(entry)
-                return
-
-    def _tell(self, entry: Entry, name: str) -> None:
+    def tell(self, entry: Entry, name: str) -> None:
         """Something that a job may wait for has come."""
         if entry.state == "active":
             entry.tell_run(lambda run: run.event_arrived(name))
         elif name in entry.awaits:
-            self._make_runnable(entry)
-
-
-def _outstanding(entry: Entry, barrier: str) -> bool:
-    return barrier in entry.barriers and bool(entry.barriers[barrier].outstanding)
-
-
-def _lives(link: Link) -> bool:
-    """Whether the run of the parent that started it is the one that the parent is in."""
-    return link.life == link.parent.record.life
+            self.make_runnable(entry)
 
 
 def nothing() -> None:
