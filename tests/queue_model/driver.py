@@ -12,8 +12,8 @@ from redis.exceptions import NoScriptError, ResponseError
 from redis.retry import Retry
 
 from lanner.queue.calling import Caller, ScriptError
-from lanner.queue.link import Argument
 from lanner.queue.scripts.loader import load
+from lanner.queue.wire import Argument
 from support.stored import Key, Stored, places_of
 
 Answer = TypeVar("Answer")

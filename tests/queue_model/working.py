@@ -1,6 +1,7 @@
 """What workers do, and what may happen to them."""
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -72,13 +73,13 @@ class Working(Steps):
         answered = [worker for worker in self.workers if worker.id not in self.pending]
         self.settle_with(answered[n % len(answered)], [])
 
-    @precondition(lambda self: not self.pending and self.model.having("waiting", "delayed"))
-    @rule()
-    def fill(self) -> None:
-        """Every worker asks in turn."""
-        for worker in self.workers:
-            if worker.free:
-                self.settle_with(worker, [])
+    @precondition(lambda self: not self.pending and self.model.having("waiting", "delayed", "active"))
+    @rule(ended=st.lists(outcomes, max_size=3))
+    def work(self, ended: list[Outcome]) -> None:
+        """Every worker in turn commits an outcome, as far as there are any, and asks."""
+        for worker, outcome in zip_longest(self.workers, ended):
+            if worker.free or worker.claims:
+                self.settle_with(worker, self._ended(worker, 0, [outcome] if outcome else []))
                 self.step()
 
     @precondition(lambda self: len(self.pending) < len(self.workers) and self.model.jobs)
@@ -307,13 +308,13 @@ class Working(Steps):
         if self.job_of(claim) is not None:
             return  # its worker is gone, and nobody has noticed
         self._record(claim, stored=False)
-        self.driver.command("DEL", f"{self.driver.base}:@receipt:late")
+        self.driver.command("DEL", f"{self.driver.base}:@receipt:late/1")
         sent = [(claim, outcome)]
         answer = self.driver.run(
             settle(self.driver, worker="late", number=1, lease=LEASE, total=0, outcomes=sent, wants=[])
         )
         assert list(answer.applied) == [False]
-        self.driver.command("DEL", f"{self.driver.base}:@receipt:late")
+        self.driver.command("DEL", f"{self.driver.base}:@receipt:late/1")
 
     @precondition(lambda self: any(worker.claims for worker in self.workers))
     @rule(n=nth)
