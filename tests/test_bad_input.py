@@ -29,6 +29,8 @@ NAMESPACES: dict[str, tuple[dict[str, Any], str]] = {
     "a default that does not exist": ({"defaults": {"retries": 3}}, "retries"),
     "a default that cannot be used": ({"defaults": {"max_attempts": 0}}, "max_attempts"),
     "a limiter that is none": ({"limiters": {"api": 5}}, "limiter 'api'"),
+    "limiters without names": ({"limiters": ["api"]}, "limiters must be a dict"),
+    "defaults that are none": ({"defaults": 5}, "defaults must be a dict"),
 }
 
 
@@ -73,6 +75,8 @@ WORKERS: dict[str, tuple[dict[str, Any], str]] = {
     "no queue": ({"handlers": {}}, "handlers"),
     "a queue that cannot be": ({"handlers": {"a:b": handle}}, "workflow id"),
     "a handler that cannot be called": ({"handlers": {"q": "handle"}}, "handler"),
+    "an on_blocked that cannot be called": ({"on_blocked": 5}, "on_blocked"),
+    "an on_error that cannot be called": ({"on_error": "print"}, "on_error"),
 }
 
 
@@ -112,6 +116,7 @@ CALLS: dict[str, tuple[Callable[[Queue], Awaitable[Any]], str]] = {
     "removing what there is not": (lambda queue: queue.remove_all("done"), "state"),  # type: ignore[arg-type] # same
     "removing by a negative age": (lambda queue: queue.remove_all("failed", older_than=-1), "older_than"),
     "many of no text": (lambda queue: queue.add_many(["x", 5]), "data"),  # type: ignore[list-item] # same
+    "one text in place of many": (lambda queue: queue.add_many("abc"), "list of texts"),
     "many with an unknown option": (lambda queue: queue.add_many(["x"], tries=5), "tries"),
 }
 

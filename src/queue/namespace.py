@@ -2,7 +2,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
 
 import redis.asyncio
 
@@ -18,7 +18,7 @@ from .runtime import Runtime
 from .scripts.controlling import maintain_groups, set_limits, set_paused
 from .scripts.descending import end_descendants
 from .scripts.listing import list_workers
-from .validation import check_cap, check_id, duration_ms
+from .validation import check_cap, check_id, check_mapping, duration_ms
 
 T = TypeVar("T")
 DEFAULT_PREFIX: Final = "lanner"
@@ -60,10 +60,12 @@ class Namespace:
         self.id: Final = check_id(id, "namespace id")
         self.concurrency: Final = check_cap(concurrency, "concurrency")
         self.base = keys.base(check_id(prefix, "prefix"), id)
-        self.defaults: Final[JobOptions] = {} if defaults is None else defaults
+        self.defaults: Final[JobOptions] = (
+            {} if defaults is None else cast("JobOptions", check_mapping(defaults, "defaults"))
+        )
         pack_options(self.defaults)  # refuses what no queue could use
         self.timeout: Final = duration_ms(producer_timeout, "producer_timeout", minimum=1) / 1000
-        self.limiters: Final[Mapping[str, RateLimit]] = {} if limiters is None else limiters
+        self.limiters: Final[Mapping[str, RateLimit]] = {} if limiters is None else check_mapping(limiters, "limiters")
         self.declared: Final[Mapping[str, int | str]] = {
             "concurrency": pack_cap(self.concurrency),
             "limiters": pack_limiters(self.limiters) if self.limiters else "unset",

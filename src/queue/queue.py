@@ -163,8 +163,11 @@ class Queue(Listing, Stream):
         """Add jobs that differ in their payload only, in calls of 200, in order.
 
         Raises:
+            InvalidArgumentError: An argument cannot be used; nothing was sent.
             RedisUnavailableError: Redis did not answer in time; the text says how many had been added.
         """
+        if isinstance(data, str):
+            raise InvalidArgumentError(f"data must be a list of texts, not one text: [{shown(data)}]")
         prepared = [self.prepare(each, Added(), options) for each in data]
         return await self.send_many(prepared)
 

@@ -7,7 +7,7 @@ import reprlib
 import unicodedata
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..errors import InvalidArgumentError
 from .spec import MAX_PRIORITY
@@ -281,6 +281,42 @@ def check_choice(value: object, name: str, choices: Collection[_Choice]) -> _Cho
             return choice
     listed = ", ".join(repr(choice) for choice in choices)
     raise InvalidArgumentError(f"{name} must be one of {listed}, not {shown(value)}{did_you_mean(value, choices)}")
+
+
+def check_mapping(value: object, name: str) -> Mapping[str, Any]:
+    """Something by name.
+
+    Args:
+        value: The mapping.
+        name: What it is, for the error.
+
+    Raises:
+        InvalidArgumentError: It is no mapping.
+
+    Example:
+        >>> check_mapping({"priority": 3}, "defaults")
+        {'priority': 3}
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(f"{name} must be a dict, not {shown(value)}")
+    return value  # pyright: ignore[reportUnknownVariableType] - of what, its parts are asked for
+
+
+def check_function(value: object, name: str) -> None:
+    """A function that is called back, or None.
+
+    Args:
+        value: The function.
+        name: What it is, for the error.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+
+    Example:
+        >>> check_function(print, "on_error")
+    """
+    if value is not None and not callable(value):
+        raise InvalidArgumentError(f"{name} must be a function, not {shown(value)}")
 
 
 def refuse_unknown_options(options: Mapping[str, object], known: Collection[str]) -> None:

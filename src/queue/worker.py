@@ -22,7 +22,7 @@ from .schedules import Fired, FireSchedules, unwatched
 from .scripts.listing import leave_worker
 from .settling import Settler
 from .sweep import Sweep
-from .validation import check_cap, check_choice, check_id, check_int, duration_ms
+from .validation import check_cap, check_choice, check_function, check_id, check_int, duration_ms
 
 if TYPE_CHECKING:
     from .claim import Claim
@@ -98,6 +98,8 @@ class Worker:
         self._warn_blocked = (
             None if warn_blocked is None else duration_ms(warn_blocked, "warn_blocked", minimum=1) / 1000
         )
+        check_function(on_blocked, "on_blocked")
+        check_function(on_error, "on_error")
         self._on_blocked = on_blocked
         self._safety = duration_ms(safety, "safety", minimum=10) / 1000
         self._on_error = on_error
