@@ -1,6 +1,5 @@
 """``ctx.on_failure``: what a run has registered is undone when its job fails for good or is cancelled."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,16 @@ from lanner import (
     Context,
     JobCancelledError,
     JobFailedError,
-    NonRetryableError,
     SyncContext,
     Workflow,
     WorkflowNamespace,
 )
 from support.crew import crew
+from support.diary import SOON, Diary, is_in_state
 from support.family import deaths_in, notes_in
 from support.jobs import PATIENCE, Look
 from support.saga import BOOKINGS, define, define_to_die
 from support.waiting import wait_until
-
-SOON = Backoff(first=0.01)
 
 
 @pytest.fixture
@@ -33,33 +30,8 @@ async def ns(redis_url: str, namespace_id: str) -> AsyncIterator[WorkflowNamespa
         yield ns
 
 
-class Diary:
-    """What was done and undone, in order."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.gate = asyncio.Event()
-
-    def write(self, line: str) -> None:
-        self.lines.append(line)
-
-    async def hold(self, line: str) -> None:
-        self.lines.append(line)
-        await self.gate.wait()
-
-    async def says(self, *lines: str) -> None:
-        await wait_until(lambda: self.lines == list(lines), PATIENCE)
-
-
-def _workflow(ns: WorkflowNamespace, workflow_id: str) -> Workflow[Any, Any]:
+def workflow_of(ns: WorkflowNamespace, workflow_id: str) -> Workflow[Any, Any]:
     return next(workflow for workflow in ns.workflows if workflow.id == workflow_id)
-
-
-async def _in_state(workflow: Workflow[Any, Any], job_id: str, state: str) -> None:
-    async def is_so() -> bool:
-        return await workflow.get_job(job_id).state() == state
-
-    await wait_until(is_so, PATIENCE)
 
 
 async def test_they_run_in_reverse_when_the_job_fails_for_good_and_not_before(ns: WorkflowNamespace) -> None:
@@ -157,12 +129,12 @@ async def test_a_job_that_is_cancelled_undoes_wherever_it_is(ns: WorkflowNamespa
     workflow, (state, lines) = holding(ns, diary, where), HELD[where]
     async with ns.worker():
         job = await workflow.run(None)
-        await _in_state(workflow, job.id, state)
+        await is_in_state(workflow, job.id, state)
         if where == "in a step":
             await diary.says("flight")
         if where == "waiting for a child":
             (child,) = (await job.tree()).children
-            await _in_state(_workflow(ns, "sleeper"), child.id, "delayed")
+            await is_in_state(workflow_of(ns, "sleeper"), child.id, "delayed")
         assert await job.cancel("changed my mind")
         with pytest.raises(JobCancelledError, match="changed my mind"):
             await job.wait(PATIENCE)
@@ -186,7 +158,7 @@ async def test_a_job_that_is_cancelled_before_it_began_or_has_registered_nothing
     assert await early.state() == "cancelled"
     async with ns.worker():
         job = await workflow.run(None)
-        await _in_state(workflow, job.id, "parked")
+        await is_in_state(workflow, job.id, "parked")
         assert await job.cancel()
         assert await job.state() == "cancelled"
     assert (runs, diary.lines) == (1, [])
@@ -231,140 +203,6 @@ async def test_a_job_whose_workers_were_lost_too_often_undoes(ns: WorkflowNamesp
     assert diary.lines == ["flight", "undid flight"]
 
 
-async def test_one_that_raises_is_tried_again(ns: WorkflowNamespace) -> None:
-    diary = Diary()
-
-    def undo() -> None:
-        diary.write("tries")
-        if len(diary.lines) < 4:
-            raise OSError("not yet")
-
-    async def trip(ctx: Context[None]) -> None:
-        ctx.on_failure("first", diary.write, "undid first")
-        ctx.on_failure("stubborn", undo)
-        ctx.on_failure("last", diary.write, "undid last")
-        raise ValueError("no seats")
-
-    workflow = ns.create_workflow("trip", run=trip, backoff=SOON)
-    async with ns.worker():
-        with pytest.raises(JobFailedError) as failed:
-            await workflow.execute(None, timeout=PATIENCE)
-    assert failed.value.message == "no seats"
-    assert diary.lines == ["undid last", "tries", "tries", "tries", "undid first"]
-
-
-@pytest.mark.parametrize(("attempts", "tries"), [(1, 3), (5, 5)])
-async def test_each_is_given_up_after_attempts_of_its_own_and_the_failure_says_so(
-    ns: WorkflowNamespace, attempts: int, tries: int
-) -> None:
-    diary = Diary()
-
-    def refuse(what: str) -> None:
-        diary.write(what)
-        raise OSError(f"{what} is closed")
-
-    async def trip(ctx: Context[str]) -> None:
-        ctx.on_failure("bank", refuse, "bank")
-        ctx.on_failure("between", diary.write, "between")
-        ctx.on_failure("shop", refuse, "shop")
-        if ctx.input == "waits":
-            await ctx.step.wait_for_event("never")
-        raise NonRetryableError("no seats")
-
-    workflow = ns.create_workflow("trip", run=trip, backoff=SOON, max_attempts=attempts)
-    said = "; ".join(f"compensation {what!r} has failed: OSError: {what} is closed" for what in ("bank", "shop"))
-    async with ns.worker():
-        with pytest.raises(JobFailedError) as failed:
-            await workflow.execute("fails", timeout=PATIENCE)
-        assert (failed.value.type, failed.value.message) == ("NonRetryableError", f"no seats; {said}")
-        assert diary.lines == ["shop"] * tries + ["between"] + ["bank"] * tries
-        job = await workflow.run("waits")
-        await _in_state(workflow, job.id, "parked")
-        await job.cancel("not needed")
-        with pytest.raises(JobCancelledError) as cancelled:
-            await job.wait(PATIENCE)
-        assert cancelled.value.reason == f"not needed; {said}"
-
-
-async def test_an_error_for_good_gives_one_up_at_once(ns: WorkflowNamespace) -> None:
-    diary = Diary()
-
-    async def refuse() -> None:
-        diary.write("refused")
-        raise NonRetryableError("never")
-
-    async def trip(ctx: Context[None]) -> None:
-        ctx.on_failure("bank", refuse)
-        raise ValueError("no seats")
-
-    workflow = ns.create_workflow("trip", run=trip, max_attempts=9, backoff=SOON, non_retryable=[ValueError])
-    async with ns.worker():
-        with pytest.raises(JobFailedError, match="no seats; compensation 'bank' has failed: NonRetryableError: never"):
-            await workflow.execute(None, timeout=PATIENCE)
-    assert diary.lines == ["refused"]
-
-
-async def test_the_timeout_of_an_attempt_is_that_of_each_compensation(ns: WorkflowNamespace) -> None:
-    diary = Diary()
-
-    async def slow() -> None:
-        diary.write("slow begins")
-        await asyncio.sleep(0.25)
-        diary.write("slow ends")
-
-    async def endless() -> None:
-        diary.write("endless")
-        await asyncio.Event().wait()
-
-    async def trip(ctx: Context[None]) -> None:
-        ctx.on_failure("first", slow)
-        ctx.on_failure("second", slow)
-        ctx.on_failure("endless", endless)
-        raise ValueError("no seats")
-
-    workflow = ns.create_workflow("trip", run=trip, timeout=0.4, backoff=SOON)
-    async with ns.worker():
-        with pytest.raises(JobFailedError) as failed:
-            await workflow.execute(None, timeout=PATIENCE)
-    assert failed.value.message == "no seats; compensation 'endless' has failed: TimeoutError: "
-    assert diary.lines == ["endless"] * 3 + ["slow begins", "slow ends"] * 2
-
-
-async def test_a_run_that_would_hang_on_the_way_to_what_it_undoes_does_not(ns: WorkflowNamespace) -> None:
-    diary = Diary()
-
-    async def trip(ctx: Context[None]) -> None:
-        ctx.on_failure("flight", diary.write, "undid flight")
-        await ctx.step.do("flight", diary.write, "flight")
-        ctx.on_failure("hotel", diary.write, "undid hotel")
-        await ctx.step.do("hotel", diary.write, "hotel")
-        await asyncio.Event().wait()
-
-    workflow = ns.create_workflow("trip", run=trip, timeout=0.2)
-    async with ns.worker():
-        with pytest.raises(JobFailedError, match="took longer than its timeout"):
-            await workflow.execute(None, timeout=PATIENCE)
-    assert diary.lines == ["flight", "hotel", "undid hotel", "undid flight"]
-
-
-async def test_undoing_is_not_cut_short_by_another_cancellation(ns: WorkflowNamespace) -> None:
-    diary = Diary()
-
-    async def trip(ctx: Context[None]) -> None:
-        ctx.on_failure("flight", diary.hold, "undoes flight")
-        raise ValueError("no seats")
-
-    workflow = ns.create_workflow("trip", run=trip)
-    async with ns.worker():
-        job = await workflow.run(None)
-        await diary.says("undoes flight")
-        assert not await job.cancel(), "it will end as failed"
-        diary.gate.set()
-        with pytest.raises(JobFailedError, match="no seats"):
-            await job.wait(PATIENCE)
-    assert diary.lines == ["undoes flight"]
-
-
 async def test_children_of_a_cancelled_job_are_cancelled_before_it_undoes(ns: WorkflowNamespace) -> None:
     states: list[str] = []
 
@@ -374,7 +212,7 @@ async def test_children_of_a_cancelled_job_are_cancelled_before_it_undoes(ns: Wo
     sleeper = ns.create_workflow("sleeper", run=sleep)
 
     async def look_at_children(job_id: str) -> None:
-        tree = await _workflow(ns, "trip").get_job(job_id).tree()
+        tree = await workflow_of(ns, "trip").get_job(job_id).tree()
         states.extend(child.state for child in tree.children)
 
     async def trip(ctx: Context[None]) -> None:
@@ -506,7 +344,7 @@ async def test_each_is_undone_once_wherever_a_worker_is_killed(
         job = await workflow.run(how)
         async with crew(define_to_die, namespace_id, redis_url, tmp_path):
             if how == "waits":
-                await _in_state(workflow, job.id, "parked")
+                await is_in_state(workflow, job.id, "parked")
                 assert await job.cancel("changed my mind")
                 with pytest.raises(JobCancelledError, match="changed my mind"):
                     await job.wait(PATIENCE)
