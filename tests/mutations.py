@@ -128,7 +128,6 @@ MUTATIONS: Final = (
         "lives and redis.call('EXISTS', keyOf(base, since[i], 'ready')) == 1",
         "lives",
         f"{REGRESSIONS}::test_a_workflow_without_work_keeps_no_slot_under_the_namespace_cap",
-        MODEL,
     ),
     lua(
         "an outcome counts only with the claim's token",
