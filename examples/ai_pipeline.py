@@ -1,7 +1,8 @@
 """A report on many documents: each is summarised by a model, a person approves the draft, and it is published.
 
 The summaries are children of the report: a document whose model call fails is tried again by itself, no more calls run
-at once than the provider allows, and no summary is paid for twice, whatever crashes. The model here is a stand-in.
+at once than the provider allows, and a summary that is there is not paid for again, whatever crashes. The model here is
+a stand-in.
 
     LANNER_REDIS_URL=embedded python examples/ai_pipeline.py
 """

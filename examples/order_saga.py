@@ -22,6 +22,10 @@ class Order:
     cents: int
 
 
+charged: dict[str, Order] = {}
+reserved: dict[str, str] = {}
+
+
 @ns.workflow("shipping", max_attempts=3)
 async def shipping(ctx: Context[Order]) -> str:
     """Ship an order: a workflow of its own, which orders start as a child."""
@@ -31,33 +35,40 @@ async def shipping(ctx: Context[Order]) -> str:
 @ns.workflow("order", max_attempts=3)
 async def order(ctx: Context[Order]) -> str:
     """Charge, reserve, have it confirmed, ship; or leave nothing behind."""
-    item, cents = ctx.input.item, ctx.input.cents
     # the job's id tells a repetition from a new order, and lets a refund find its charge, should there have been one
-    ctx.on_failure("refund", refund, ctx.job_id, cents)
-    await ctx.step.do("charge", charge, ctx.job_id, cents)
-    ctx.on_failure("put back", put_back, ctx.job_id, item)
-    await ctx.step.do("reserve", reserve, ctx.job_id, item)
-    if item == "lamp":
+    ctx.on_failure("refund", refund, ctx.job_id)
+    await ctx.step.do("charge", charge, ctx.job_id, ctx.input)
+    ctx.on_failure("put back", put_back, ctx.job_id)
+    await ctx.step.do("reserve", reserve, ctx.job_id, ctx.input.item)
+    if ctx.input.item == "lamp":
         await ctx.step.wait_for_event("confirmed")  # the customer is asked; it takes as long as it takes
     return await ctx.step.run("ship", shipping, ctx.input)
 
 
-async def charge(key: str, cents: int) -> None:
-    print(f"{key}: {cents / 100:.2f} charged")
+async def charge(key: str, bought: Order) -> None:
+    if key not in charged:
+        charged[key] = bought
+        print(f"{bought.item}: {bought.cents / 100:.2f} charged")
 
 
-async def refund(key: str, cents: int) -> None:
-    print(f"{key}: {cents / 100:.2f} refunded")
+async def refund(key: str) -> None:
+    bought = charged.pop(key, None)
+    if bought is not None:
+        print(f"{bought.item}: {bought.cents / 100:.2f} refunded")
 
 
 async def reserve(key: str, item: str) -> None:
-    STOCK[item] -= 1
-    print(f"{key}: {item} reserved")
+    if key not in reserved:
+        reserved[key] = item
+        STOCK[item] -= 1
+        print(f"{item}: reserved")
 
 
-async def put_back(key: str, item: str) -> None:
-    STOCK[item] += 1
-    print(f"{key}: {item} put back")
+async def put_back(key: str) -> None:
+    item = reserved.pop(key, None)
+    if item is not None:
+        STOCK[item] += 1
+        print(f"{item}: put back")
 
 
 async def hand_over(item: str) -> str:
@@ -68,10 +79,10 @@ async def hand_over(item: str) -> str:
 
 async def main() -> None:
     async with ns, ns.worker():
-        book = await order.run(Order("book", 2_000), id="book")
+        book = await order.run(Order("book", 2_000))
         print(f"book: {await book.wait()}")
 
-        piano = await order.run(Order("piano", 500_000), id="piano")
+        piano = await order.run(Order("piano", 500_000))
         try:
             await piano.wait()
         except JobFailedError as error:

@@ -1,4 +1,4 @@
-"""A crawl of a site, level by level: pages are fetched by children, so many at once, and a page is fetched once.
+"""A crawl of a site, level by level: pages are fetched by children, so many at once; what was fetched is kept.
 
 The crawl continues as new after each level. What it has to remember is its input, and nothing of the levels before, so
 it can go on for as long as there are pages. The site here is made up.
