@@ -117,6 +117,11 @@ CALLS: dict[str, tuple[Callable[[Queue], Awaitable[Any]], str]] = {
     "removing by a negative age": (lambda queue: queue.remove_all("failed", older_than=-1), "older_than"),
     "many of no text": (lambda queue: queue.add_many(["x", 5]), "data"),  # type: ignore[list-item] # same
     "one text in place of many": (lambda queue: queue.add_many("abc"), "list of texts"),
+    "a schedule of no id": (lambda queue: queue.schedules.get(""), "schedule id"),
+    "removing a schedule of an int": (lambda queue: queue.schedules.remove(5), "schedule id"),  # type: ignore[arg-type] # same
+    "pausing a schedule of no id": (lambda queue: queue.schedules.pause(""), "schedule id"),
+    "resuming a schedule of no id": (lambda queue: queue.schedules.resume("a\nb"), "schedule id"),
+    "triggering a schedule of no id": (lambda queue: queue.schedules.trigger(""), "schedule id"),
     "many with an unknown option": (lambda queue: queue.add_many(["x"], tries=5), "tries"),
 }
 

@@ -10,7 +10,16 @@ import msgspec
 import pydantic
 import pytest
 
-from lanner import Context, Flow, JobFailedError, SerializationError, SyncContext, Workflow, WorkflowNamespace
+from lanner import (
+    Context,
+    Flow,
+    InvalidArgumentError,
+    JobFailedError,
+    SerializationError,
+    SyncContext,
+    Workflow,
+    WorkflowNamespace,
+)
 from support.servers import Server
 
 
@@ -150,6 +159,13 @@ async def test_of_many_inputs_one_that_does_not_fit_stops_all(namespace: Workflo
     workflow: AnyWorkflow = namespace.create_workflow("flow", run=echo, schema=Point)
     with pytest.raises(SerializationError, match=r"\$\.x: Expected `int`, got `str`"):
         await workflow.run_many([Point(1), {"x": "two"}, Point(3)])
+    assert (await workflow.counts()).waiting == 0
+
+
+async def test_one_text_is_no_list_of_inputs(namespace: WorkflowNamespace) -> None:
+    workflow: AnyWorkflow = namespace.create_workflow("flow", run=echo, schema=str)
+    with pytest.raises(InvalidArgumentError, match="takes a list of inputs, not one text: \\['abc'\\]"):
+        await workflow.run_many("abc")
     assert (await workflow.counts()).waiting == 0
 
 

@@ -85,6 +85,7 @@ class Schedules:
 
     async def remove(self, schedule_id: str) -> bool:
         """Remove a schedule; jobs that it has added stay. Whether there was one."""
+        check_free_id(schedule_id, "schedule id")
         nonce = new_nonce()
         return await self._namespace.persist(
             lambda runtime: remove_schedule(runtime.call, workflow=self._queue.id, schedule=schedule_id, nonce=nonce),
@@ -130,6 +131,7 @@ class Schedules:
         return [schedule for schedule in found if schedule is not None]
 
     async def _set_paused(self, schedule_id: str, *, paused: bool, armed: int | None, due: int | None) -> bool:
+        check_free_id(schedule_id, "schedule id")
         return await self._namespace.persist(
             lambda runtime: pause_schedule(
                 runtime.call, workflow=self._queue.id, schedule=schedule_id, paused=paused, armed=armed, due=due
@@ -138,6 +140,7 @@ class Schedules:
         )
 
     async def _fields(self, schedule_id: str) -> dict[str, str]:
+        check_free_id(schedule_id, "schedule id")
         flat: list[bytes] = await self._read(
             "HGETALL", keys.schedule(self._namespace.base, self._queue.id, schedule_id)
         )

@@ -19,6 +19,7 @@ from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
 from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
+from ..queue.validation import shown
 from . import serializer
 from .controls import QueueControls
 from .definition import check_definition, types_of
@@ -132,6 +133,8 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         """Have the workflow run for each input, in calls of 200. ``id`` is no option here. See ``run``."""
         if "id" in options:
             raise InvalidArgumentError("run_many takes no id=: every job needs one of its own; leave it out")
+        if isinstance(inputs, str | bytes):
+            raise InvalidArgumentError(f"run_many takes a list of inputs, not one text: [{shown(inputs)}]")
         prepared: list[tuple[NewJob, str]] = []
         with self._sending("run_many") as sending:
             for value in inputs:
