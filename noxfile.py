@@ -40,6 +40,13 @@ def chaos(session: nox.Session) -> None:
 
 
 @nox.session
+def mutations(session: nox.Session) -> None:
+    """Take one thing at a time out of the queue, and see that its tests notice."""
+    install(session, "embedded,cli,otel,fast", "tests")
+    session.run("python", "tests/mutations.py", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and formatting."""
     session.install(*nox.project.dependency_groups(PYPROJECT, "lint"))
