@@ -343,7 +343,7 @@ def waiting_of(look: Look) -> list[Any]:
 
 async def asked(look: Look, worker: Worker) -> None:
     """Wait until a worker has asked for work, and been answered."""
-    await wait_until(lambda: look("EXISTS", f"@receipt:{worker.id}"), PATIENCE)
+    await wait_until(lambda: look("EXISTS", f"@receipt:{worker.id}/0"), PATIENCE)
 
 
 @pytest.mark.parametrize("kind", ["workflow", "namespace", "group"])

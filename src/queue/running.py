@@ -41,8 +41,7 @@ class Runs:
         self._idle = asyncio.Event()
         self._idle.set()
         self._unread: set[Claim] = set()
-        self._claiming = ""
-        self._early: dict[tuple[str, str], list[list[str]]] = {}
+        self._early: dict[str, list[list[str]]] = {}
         self.outbox: list[tuple[Claim, Outcome]] = []
         self.changed: Callable[[], None] = lambda: None
 
@@ -59,8 +58,12 @@ class Runs:
 
     def expect(self, token: str) -> None:
         """Claims with this token may be on their way: the news of one can come before it."""
-        self._claiming = token
-        self._early.clear()
+        self._early[token] = []
+
+    def have(self, token: str) -> None:
+        """No more claims with this token will come."""
+        for news in self._early.pop(token, ()):
+            self.control(news)
 
     async def idle(self) -> None:
         """Wait until nothing runs."""
@@ -76,8 +79,6 @@ class Runs:
             self._unread.add(claim)
         self._running[claim] = asyncio.create_task(self._run(claim))
         claim.ending = self._watch_end
-        for news in self._early.pop((claim.workflow, claim.id), ()):
-            self.control(news)
 
     def hand_back(self, claim: Claim) -> None:
         """Give a claim back without running it."""
@@ -93,8 +94,8 @@ class Runs:
         what, workflow, job_id, token, text = news
         claim = self._by_job.get((workflow, job_id))
         if claim is None or claim.token != token:
-            if token == self._claiming:
-                self._early.setdefault((workflow, job_id), []).append(news)
+            if token in self._early:
+                self._early[token].append(news)
             return
         if what == "cancel":
             claim.end(EndReason.CANCELLED, text)

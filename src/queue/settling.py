@@ -18,11 +18,15 @@ from .scripts.claiming import Settlement, pass_wake, settle
 logger: Final = logging.getLogger(__name__)
 CLAIMED_AT_ONCE: Final = 64
 COMMITTED_AT_ONCE: Final = 64
+# of fewer it does not pay to make two calls
+LEAST_OF_A_HALF: Final = 16
 COMMITTED_BYTES: Final = 1 << 20
 
 
 class Settler:
-    """While one call is on the wire, outcomes gather; the next carries all of them.
+    """While a call is on the wire, outcomes gather; the next carries all of them.
+
+    A worker of many slots has two calls on the wire: while Redis does one, what came of the other is run.
 
     Attributes:
         idle: Called when there is nothing to claim for slots that are free.
@@ -48,14 +52,14 @@ class Settler:
         self._ceilings = ceilings
         self._workflows = workflows
         self._outage = outage
-        self._number = 0
-        self._signal = asyncio.Event()
-        self._signal.set()
+        # the first call carries whatever there is, the second what is half of all slots at least
+        self._half = min(max((concurrency + 1) // 2, LEAST_OF_A_HALF), COMMITTED_AT_ONCE)
+        self._lanes = (_Lane(0), _Lane(1))
+        self._lanes[0].signal.set()
         self._looking = True
         # whether what is due is to be made runnable, be there a slot for it or not
         self._due = False
         self._closed = False
-        self._in_flight = False
         self._drained = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.idle: Callable[[], None] = lambda: None
@@ -64,24 +68,27 @@ class Settler:
     def look(self) -> None:
         """There may be work, or an instant to wait for."""
         self._looking = self._due = True
-        self._signal.set()
+        self._lanes[0].signal.set()
 
     def has_slot(self, workflow: str) -> bool:
-        """Whether a job of a workflow could be run now."""
-        return not self._closed and self._free() > 0 and self._room_of(workflow) > 0
+        """Whether a job of a workflow could be run now, or after a call that only looks for some."""
+        looks = [lane for lane in self._lanes if lane.asks and not lane.commits]
+        free = self._free() + sum(lane.asks for lane in looks)
+        room = self._room_of(workflow) + sum(lane.most.get(workflow, 0) for lane in looks)
+        return not self._closed and free > 0 and room > 0
 
     def close(self) -> None:
         """Claim no more."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self._signal.set()
+        self._lanes[0].signal.set()
 
     async def drained(self) -> None:
         """Wait until every outcome has been committed, and what was claimed meanwhile handed back."""
-        while self._runs.outbox or self._in_flight:
+        while self._runs.outbox or any(lane.in_flight for lane in self._lanes):
             self._drained.clear()
-            self._signal.set()
+            self._lanes[0].signal.set()
             await self._drained.wait()
 
     async def pass_on(self) -> None:
@@ -91,31 +98,42 @@ class Settler:
 
     async def work(self) -> None:
         """Settle until cancelled."""
+        await self._work(self._lanes[0], 1)
+
+    async def work_beside(self) -> None:
+        """Settle what is much while another call is on the wire, until cancelled."""
+        await self._work(self._lanes[1], self._half)
+
+    async def _work(self, lane: _Lane, least: int) -> None:
         while True:
-            await self._signal.wait()
-            self._signal.clear()
+            await lane.signal.wait()
+            lane.signal.clear()
             while True:
                 # runs that end in this turn of the loop come along
                 await asyncio.sleep(0)
-                free = self._free()
-                outcomes = self._take()
-                if not outcomes and (self._closed or not (self._due or (self._looking and free))):
+                if len(self._runs.outbox) < least and (lane is self._lanes[1] or not self._may_claim()):
                     break
-                await self._settle_once(outcomes)
+                await self._settle_once(lane, self._take())
             if not self._runs.outbox:
                 self._drained.set()
 
+    def _may_claim(self) -> bool:
+        return not self._closed and (self._due or (self._looking and self._free() > 0))
+
     def _changed(self) -> None:
         self._looking = True
-        self._signal.set()
+        self._lanes[0].signal.set()
+        if self._lanes[0].in_flight and len(self._runs.outbox) >= self._half:
+            self._lanes[1].signal.set()
 
     def _free(self) -> int:
-        return self._concurrency - len(self._runs) - len(self._runs.outbox)
+        """Slots that nothing runs in, and no call on the wire may fill."""
+        return self._concurrency - len(self._runs) - len(self._runs.outbox) - sum(lane.asks for lane in self._lanes)
 
     def _take(self) -> list[tuple[Claim, Outcome]]:
         size = count = 0
         outbox = self._runs.outbox
-        for _, outcome in outbox[:COMMITTED_AT_ONCE]:
+        for _, outcome in outbox[: self._half]:
             size += len(getattr(outcome, "result", ""))
             if count and size > COMMITTED_BYTES:
                 break
@@ -123,16 +141,24 @@ class Settler:
         taken, outbox[:] = outbox[:count], outbox[count:]
         return taken
 
-    async def _settle_once(self, outcomes: list[tuple[Claim, Outcome]]) -> None:
+    async def _settle_once(self, lane: _Lane, outcomes: list[tuple[Claim, Outcome]]) -> None:
         total = 0 if self._closed else min(max(self._free(), 0), CLAIMED_AT_ONCE)
+        wants, number = self._wants(total), lane.next_number()
+        token = f"{self._worker}:{number}"
         self._looking = self._due = False
-        self._in_flight = True
+        self._runs.expect(token)
+        lane.sent(total, dict(wants), commits=bool(outcomes))
         try:
-            settlement = await self._persist(outcomes, total)
+            settlement = await self._persist(lane, number, outcomes, total, wants)
         finally:
-            self._in_flight = False
-        if settlement is None:
-            return
+            lane.answered()
+        if settlement is not None:
+            self._take_over(outcomes, settlement)
+            if not self._closed:
+                self._plan(settlement, total)
+        self._runs.have(token)
+
+    def _take_over(self, outcomes: Sequence[tuple[Claim, Outcome]], settlement: Settlement) -> None:
         for (claim, outcome), applied in zip(outcomes, settlement.applied, strict=True):
             self._runs.answered(claim)
             if applied:
@@ -150,8 +176,6 @@ class Settler:
                 self._runs.hand_back(claim)
             else:
                 self._runs.begin(claim, unread=claim in settlement.unread)
-        if not self._closed:
-            self._plan(settlement, total)
 
     def _plan(self, settlement: Settlement, total: int) -> None:
         """When to look again: at once, at an instant, or when woken."""
@@ -169,11 +193,16 @@ class Settler:
         else:
             self.idle()
 
-    async def _persist(self, outcomes: Sequence[tuple[Claim, Outcome]], total: int) -> Settlement | None:
+    async def _persist(
+        self,
+        lane: _Lane,
+        number: int,
+        outcomes: Sequence[tuple[Claim, Outcome]],
+        total: int,
+        wants: Sequence[tuple[str, int]],
+    ) -> Settlement | None:
         """Settle until it is answered, however long Redis is away."""
-        self._number += 1
-        number, pauses, wants = self._number, Pauses(), self._wants(total)
-        self._runs.expect(f"{self._worker}:{number}")
+        pauses = Pauses()
         while True:
             try:
                 settlement = await settle(
@@ -189,25 +218,25 @@ class Settler:
                 self._outage.gone(error)
                 await asyncio.sleep(pauses.next())
             except ScriptError as error:
-                await self._settle_apart(outcomes, error)
+                await self._settle_apart(lane, outcomes, error)
                 await asyncio.sleep(pauses.next())
                 return None
             else:
                 self._outage.back()
                 return settlement
 
-    async def _settle_apart(self, outcomes: Sequence[tuple[Claim, Outcome]], error: ScriptError) -> None:
+    async def _settle_apart(self, lane: _Lane, outcomes: Sequence[tuple[Claim, Outcome]], error: ScriptError) -> None:
         """The server refused a call: commit its outcomes one by one; a job whose own is refused fails for that."""
         logger.error("a call was refused, its %d outcomes are sent one by one: %s", len(outcomes), error)
         self._outage.report(error)
         for claim, outcome in outcomes:
             if len(outcomes) > 1:
-                await self._settle_once([(claim, outcome)])
+                await self._settle_once(lane, [(claim, outcome)])
             elif isinstance(outcome, Failed):
                 logger.error("job %r of workflow %r cannot be ended: %s", claim.id, claim.workflow, error)
                 self._runs.answered(claim)
             else:
-                await self._settle_once([(claim, Failed(Failure.of(error)))])
+                await self._settle_once(lane, [(claim, Failed(Failure.of(error)))])
 
     def _wants(self, total: int) -> list[tuple[str, int]]:
         """How many of each workflow, the next in turn first."""
@@ -217,4 +246,36 @@ class Settler:
 
     def _room_of(self, workflow: str) -> int:
         ceiling = self._ceilings.get(workflow)
-        return self._concurrency if ceiling is None else ceiling - self._runs.of(workflow)
+        if ceiling is None:
+            return self._concurrency
+        return ceiling - self._runs.of(workflow) - sum(lane.most.get(workflow, 0) for lane in self._lanes)
+
+
+class _Lane:
+    """One call on the wire at a time, with numbers of its own: the receipt of one lane hides none of the other's.
+
+    Attributes:
+        asks: How many jobs the call on the wire may come back with, and ``most`` how many of each workflow.
+        commits: Whether it has outcomes.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.signal = asyncio.Event()
+        self.in_flight = self.commits = False
+        self.asks = 0
+        self.most: Mapping[str, int] = {}
+        self._number = number
+
+    def next_number(self) -> int:
+        """The number of the next call: all are even, or all odd."""
+        self._number += 2
+        return self._number
+
+    def sent(self, asks: int, most: Mapping[str, int], *, commits: bool) -> None:
+        """A call is on the wire."""
+        self.in_flight, self.asks, self.most, self.commits = True, asks, most, commits
+
+    def answered(self) -> None:
+        """None is."""
+        self.in_flight = self.commits = False
+        self.asks, self.most = 0, {}

@@ -174,6 +174,7 @@ class Worker:
         duties: list[Duty] = [Sweep(call, int(self._lease * 1000)), fires, self._presence]
         self._tasks = [
             asyncio.create_task(self._settler.work(), name="lanner settler"),
+            asyncio.create_task(self._settler.work_beside(), name="lanner settler"),
             asyncio.create_task(self._listener.listen(), name="lanner listener"),
             *(asyncio.create_task(perform(duty, outage), name="lanner duty") for duty in duties),
         ]
@@ -245,7 +246,7 @@ class Worker:
     async def _wind_down(self, grace: float) -> None:
         if not self._tasks:
             return
-        settling, listening, *duties = self._tasks
+        settling, settling_beside, listening, *duties = self._tasks
         for task in (listening, *duties):
             task.cancel()
         self._settler.close()
@@ -263,6 +264,7 @@ class Worker:
             await self._settler.pass_on()
             await leave_worker(self._call, worker=self.id)
         settling.cancel()
+        settling_beside.cancel()
         await asyncio.wait(self._tasks)
         self._leases.stop()
         await self.recorder.aclose()

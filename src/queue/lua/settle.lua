@@ -1,5 +1,5 @@
 --- Commit the outcomes of finished attempts and claim jobs for the free slots. A worker's calls are numbered: the same
---- number again changes nothing and is answered from the receipt.
+--- number again changes nothing and is answered from the receipt, which is kept until the next even, or odd, number comes.
 --- keys: base
 --- args: worker, number, lease, total, outcomes: count, (kind, workflow, id, token, text, number)*; wants (workflow, most)*
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost), claims (index in wants, id, data, spec,
@@ -26,7 +26,8 @@ for i = last + 1, #ARGV, 2 do
   indexes[ARGV[i]] = #wants
 end
 
-local receipt = readReceipt(base, worker, number)
+local caller = worker .. '/' .. number % 2
+local receipt = readReceipt(base, caller, number)
 if receipt then
   local claims = {}
   for i = 2, #receipt do
@@ -62,5 +63,5 @@ if last > 5 then
 end
 local answers = { table.concat(statuses) }
 for _, claim in ipairs(claims) do answers[#answers + 1] = wants[claim[1]][1] .. ':' .. claim[2] end
-writeReceipt(base, worker, number, answers)
+writeReceipt(base, caller, number, answers)
 return { now, answers[1], claims, again and math.max(again - now, 0) or -1 }
