@@ -82,7 +82,7 @@ class Claim:
         self.ended: EndReason | None = None
         self.detail = ""
         self.spared: frozenset[EndReason] = frozenset()
-        self.threads: Callable[[], int] = lambda: 0
+        self.threads: Callable[[], int] = _none
         self.ending: Callable[[Claim], None] | None = None
         self.settled: Callable[[Outcome], None] | None = None
         self._redis_ms = redis_ms
@@ -119,7 +119,16 @@ class Claim:
         """Have ``callback`` called with the name of each event that arrives while the job runs."""
         self._on_event = callback
 
+    def let_go(self) -> None:
+        """The run is over: forget what belongs to it, so that both are gone without the garbage collector."""
+        self.threads = _none
+        self.ending = self._on_end = self._on_event = None
+
     def notify(self, event: str) -> None:
         """An event has arrived for the job."""
         if self._on_event is not None:
             self._on_event(event)
+
+
+def _none() -> int:
+    return 0

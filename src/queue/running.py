@@ -1,11 +1,12 @@
-"""The jobs in a worker's hands: each runs in a task of its own and ends in an outcome."""
+"""The jobs in a worker's hands: each has a future that ends in an outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from . import keys
 from .calling import Caller, Pauses
@@ -34,13 +35,12 @@ class Runs:
         self._leases = leases
         self._clean_up = clean_up
         self._call = call
-        self._running: dict[Claim, asyncio.Task[None]] = {}
+        self._running: dict[Claim, asyncio.Future[Any]] = {}
         self._decided: set[Claim] = set()
         self._by_job: dict[tuple[str, str], Claim] = {}
         self._of_workflow: dict[str, int] = dict.fromkeys(handlers, 0)
         self._idle = asyncio.Event()
         self._idle.set()
-        self._unread: set[Claim] = set()
         self._early: dict[str, list[list[str]]] = {}
         self.outbox: list[tuple[Claim, Outcome]] = []
         self.changed: Callable[[], None] = lambda: None
@@ -75,10 +75,12 @@ class Runs:
         self._by_job[claim.workflow, claim.id] = claim
         self._of_workflow[claim.workflow] += 1
         self._idle.clear()
-        if unread:
-            self._unread.add(claim)
-        self._running[claim] = asyncio.create_task(self._run(claim))
         claim.ending = self._watch_end
+        timer = None
+        if claim.spec.timeout:
+            timer = asyncio.get_running_loop().call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
+        running = self._running[claim] = self._start(claim, unread=unread)
+        running.add_done_callback(partial(self._ended, claim, timer))
 
     def hand_back(self, claim: Claim) -> None:
         """Give a claim back without running it."""
@@ -119,34 +121,43 @@ class Runs:
         while held := [task for claim, task in self._running.items() if claim.threads() and not task.done()]:
             logger.warning("waiting for %d jobs whose threads cannot be ended", len(held))
             await asyncio.wait(held)
+        # the outcomes of those that are done get into the outbox in the loop's next turn
+        await asyncio.sleep(0)
 
-    async def _run(self, claim: Claim) -> None:
-        timer = None
-        if claim.spec.timeout:
-            timer = asyncio.get_running_loop().call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
-        outcome: Outcome
-        task = self._running[claim]
+    def _start(self, claim: Claim, *, unread: bool) -> asyncio.Future[Any]:
         try:
-            # not before it runs: a task that is cancelled before its first step never takes it
-            claim.on_end(lambda _: _cancel(task))
-            if claim in self._unread:
-                await self._read_steps(claim)
-            result = await self._handlers[claim.workflow](claim)
-            if isinstance(result, (str, type(None))):
-                outcome = _outcome_of_end(claim, Completed(result or ""))
-            elif isinstance(result, Outcome):  # pyright: ignore[reportUnnecessaryIsInstance] - as it should be
+            answer = self._read_first(claim) if unread else self._handlers[claim.workflow](claim)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
+            failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            failed.set_exception(error)
+            return failed
+        return answer if isinstance(answer, asyncio.Future) else asyncio.create_task(self._await(claim, answer))
+
+    async def _await(self, claim: Claim, answer: Awaitable[object]) -> object:
+        task = self._running[claim]
+        # not before it runs: a task that is cancelled before its first step never takes it
+        claim.on_end(lambda _: _cancel(task))
+        return await answer
+
+    def _ended(self, claim: Claim, timer: asyncio.TimerHandle | None, running: asyncio.Future[Any]) -> None:
+        if timer is not None:
+            timer.cancel()
+        outcome: Outcome
+        try:
+            result = running.result()
+            if isinstance(result, Outcome):
                 # a handler that decides by itself knows whether its run was ended
                 outcome = result
+            elif isinstance(result, (str, type(None))):
+                outcome = _outcome_of_end(claim, Completed(result or ""))
             else:
                 raise TypeError(f"a handler returns text, an outcome or None, not {type(result).__name__}")
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
             outcome = _outcome_of_end(claim, decide(error, claim.spec, claim.failures))
-        finally:
-            if timer is not None:
-                timer.cancel()
         self._running.pop(claim, None)
         self._of_workflow[claim.workflow] -= 1
         self._conclude(claim, outcome)
+        claim.let_go()
         if not self._running:
             self._idle.set()
 
@@ -181,8 +192,8 @@ class Runs:
         self._decided.add(claim)
         self.changed()
 
-    async def _read_steps(self, claim: Claim) -> None:
-        """Read checkpoints that were too many to come with the claim."""
+    async def _read_first(self, claim: Claim) -> Outcome | str | None:
+        """Run a claim after its checkpoints, which were too many to come with it."""
         pauses = Pauses()
         while True:
             try:
@@ -191,11 +202,11 @@ class Runs:
             except (NotSentError, UnansweredError):
                 await asyncio.sleep(pauses.next())
         claim.steps = {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
-        self._unread.discard(claim)
+        return await self._handlers[claim.workflow](claim)
 
 
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
+def _cancel(running: asyncio.Future[Any]) -> None:
+    running.cancel()
 
 
 def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import SerializationError, SimulationError
 from ..queue.claim import EndReason
 from ..queue.outcome import Failed, Failure, Outcome
-from ..workflow.attempts import new_run
+from ..workflow.attempts import program_of
 from ..workflow.run import Run
 from ..workflow.threads import Threads
 from .entry import Attempt, Entry
@@ -82,19 +82,22 @@ class Driver:
         except SerializationError as error:
             world.commit(entry, workflow.notes.write_outcome(Failed(Failure.of(error))))
             return
-        run = new_run(
+        program = program_of(
             workflow,
+            threads,
+            entry.function,
+            rng=self._rng,
+            interceptor=Watcher(attempt, workflow, self._replacements),
+            in_place_ms=IN_PLACE_MS,
+            quiet=QUIET,
+        )
+        run = Run(
+            program,
             value,
             job_id=entry.id,
             spec=entry.spec,
             failures=entry.failures,
             journal=entry.record.claim(),
-            threads=threads,
-            function=entry.function,
-            rng=self._rng,
-            interceptor=Watcher(attempt, workflow, self._replacements),
-            in_place_ms=IN_PLACE_MS,
-            quiet=QUIET,
         )
         outcome = await self._outcome_of(entry, run)
         if run.ended is EndReason.LOST:

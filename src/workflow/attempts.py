@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import JobFailedError
 from ..queue.claim import Claim, EndReason
@@ -14,6 +14,7 @@ from ..queue.outcome import Failed, Failure, Outcome, Retry
 from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
 from .job import Job
+from .program import Program
 from .run import Run
 from .telemetry import ObservedAttempt, Observer
 from .threads import Threads
@@ -21,12 +22,8 @@ from .threads import Threads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..queue.backoff import Rng
     from ..queue.recording import Recorder
-    from ..queue.spec import Spec
     from .callbacks import Callbacks
-    from .interceptor import Interceptor
-    from .journal import Journal
     from .workflow import Workflow
 
 # what undoes has times of its own, and ends as was decided before
@@ -40,7 +37,7 @@ class Attempts:
 
     def __init__(self, workflow: Workflow[Any, Any], threads: Threads, callbacks: Callbacks) -> None:
         self._workflow = workflow
-        self._threads = threads
+        self._program = program_of(workflow, threads)
         self._callbacks = callbacks
         self._observer: Observer | None = None
         self._recorder: Recorder | None = None
@@ -50,49 +47,60 @@ class Attempts:
         self._recorder = recorder
         self._observer = self._workflow.observer()
 
-    async def __call__(self, claim: Claim) -> Outcome:
+    def __call__(self, claim: Claim) -> asyncio.Future[Outcome]:
         """Run a claim, to its outcome."""
-        workflow, run = self._workflow, None
-        observed = None if self._observer is None else self._observer.attempt(claim)
-        outcome: Outcome
-        error: BaseException | None
+        run, observed = None, None if self._observer is None else self._observer.attempt(claim)
         try:
-            value = workflow.read_input(claim.data)
+            value = self._workflow.read_input(claim.data)
             run = self._run(claim, value, observed)
-            ended = run.start() if observed is None else observed.begin(run.start)
-            outcome, error = await _outcome_of(claim, run, ended), run.error
-        except Exception as broken:  # noqa: BLE001 - what fails around a run fails its job
+            future = run.start() if observed is None else observed.begin(run.start)
+        except BaseException as error:  # noqa: BLE001 - what fails before the function runs fails its job
             # an input that does not fit is read no better by another attempt: a person has to mend it, and retry
-            outcome = Failed(Failure.of(broken)) if run is None else decide(broken, claim.spec, claim.failures)
-            error = broken
-        except BaseException:
-            if observed is not None:
-                observed.ended(None, lost=claim.ended is EndReason.LOST)
-            raise
-        if observed is not None:
-            observed.ended(outcome, lost=claim.ended is EndReason.LOST)
-        if observed is not None or self._callbacks.wants_failures:
-            claim.settled = partial(self._settled, claim, run, error, observed)
-        return workflow.notes.write_outcome(outcome)
+            outcome = Failed(Failure.of(error)) if run is None else decide(error, claim.spec, claim.failures)
+            future = asyncio.get_running_loop().create_future()
+            future.set_result(self._finish(claim, run, observed, outcome, error))
+            return future
+
+        def end(reason: EndReason) -> None:
+            run.end(reason, run.notes.read(claim.detail))
+
+        claim.on_end(end)
+        return future
 
     def _run(self, claim: Claim, value: Any, observed: ObservedAttempt | None) -> Run:
-        workflow = self._workflow
         assert self._recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
-        run = new_run(
-            workflow,
+        run = Run(
+            self._program,
             value,
             job_id=claim.id,
             spec=claim.spec,
             failures=claim.failures,
             journal=ClaimJournal(claim, self._recorder),
-            threads=self._threads,
             observed=observed,
+            finish=lambda outcome: self._finish(claim, run, observed, outcome, run.error),
         )
         claim.threads = lambda: run.threads_running
         claim.on_event(run.event_arrived)
         if run.undoing:
             claim.spared = SPARED
         return run
+
+    def _finish(
+        self,
+        claim: Claim,
+        run: Run | None,
+        observed: ObservedAttempt | None,
+        outcome: Outcome,
+        error: BaseException | None,
+    ) -> Outcome:
+        """An attempt has ended; the outcome as it is committed."""
+        if run is not None and run.ended is EndReason.LOST:
+            claim.end(EndReason.LOST)
+        if observed is not None:
+            observed.ended(outcome, lost=claim.ended is EndReason.LOST)
+        if observed is not None or self._callbacks.wants_failures:
+            claim.settled = partial(self._settled, claim, run, error, observed)
+        return self._workflow.notes.write_outcome(outcome)
 
     def _settled(
         self,
@@ -121,37 +129,13 @@ class Attempts:
         self._callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
 
 
-class RunSettings(TypedDict, total=False):
-    """What a worker has and a simulation has not, or has otherwise; see ``Run``."""
-
-    observed: ObservedAttempt | None
-    rng: Rng
-    interceptor: Interceptor
-    in_place_ms: int
-    quiet: float
-
-
-def new_run(
-    workflow: Workflow[Any, Any],
-    value: Any,
-    *,
-    job_id: str,
-    spec: Spec,
-    failures: int,
-    journal: Journal,
-    threads: Threads,
-    function: Callable[[Any], Any] | None = None,
-    **settings: Unpack[RunSettings],
-) -> Run:
-    """A run of a workflow's function, or of another that stands in for it."""
-    return Run(
-        function or workflow.function,
-        value,
+def program_of(
+    workflow: Workflow[Any, Any], threads: Threads, function: Callable[[Any], Any] | None = None, **settings: Any
+) -> Program:
+    """What the runs of a workflow are to do, with its function or with another that stands in for it."""
+    return Program(
+        function=function or workflow.function,
         workflow=workflow.id,
-        job_id=job_id,
-        spec=spec,
-        failures=failures,
-        journal=journal,
         serializer=workflow.serializer,
         notes=workflow.notes,
         progress_type=workflow.progress_type,
@@ -161,14 +145,3 @@ def new_run(
         end_timeout=END_TIMEOUT,
         **settings,
     )
-
-
-async def _outcome_of(claim: Claim, run: Run, ended: asyncio.Future[Outcome]) -> Outcome:
-    def end(reason: EndReason) -> None:
-        run.end(reason, run.notes.read(claim.detail))
-
-    claim.on_end(end)
-    result = await ended
-    if run.ended is EndReason.LOST:
-        claim.end(EndReason.LOST)
-    return result

@@ -301,7 +301,7 @@ def _check(engine: Engine, name: str, workflow: object, options: Mapping[str, An
 
     if not isinstance(workflow, Workflow):
         raise InvalidArgumentError(f"step {name!r}: a workflow is run as a child, not {shown(workflow)}")
-    if engine.namespace is not None and not workflow.belongs_to(engine.namespace):
+    if engine.program.namespace is not None and not workflow.belongs_to(engine.program.namespace):
         raise InvalidArgumentError(
             f"step {name!r}: workflow {workflow.id!r} is of another namespace and can be no child here; call its `run` "
             f"in a step instead"

@@ -79,7 +79,7 @@ async def compensate(
                 await _call(engine, undo)
         except Exception as error:
             failed = failures - before + 1
-            if failed < attempts and not is_final(error, engine.non_retryable):
+            if failed < attempts and not is_final(error, engine.program.non_retryable):
                 return Retry(backoff_delay_ms(failed, spec.backoff, rng), Failure.of(error))
             name = undo.path.removeprefix(UNDER_WAY_PATH + "/")
             logger.exception("compensation %r has failed %d times and is given up", name, failed)

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Generic, ParamSpec
+from typing import Any, Generic, NamedTuple, ParamSpec
 
 from typing_extensions import TypeVar
 
@@ -15,28 +15,24 @@ InputT_co = TypeVar("InputT_co", covariant=True)
 ProgressT_contra = TypeVar("ProgressT_contra", contravariant=True, default=Any)
 
 
+class Identity(NamedTuple):
+    """Which attempt at which job a context is of."""
+
+    workflow: str
+    job_id: str
+    group: str
+    attempt: int
+    scheduled: datetime | None
+
+
 class _Context(Generic[InputT_co, ProgressT_contra]):
     __slots__ = ("_engine", "attempt", "children", "group", "input", "job_id", "scheduled", "workflow")
 
-    def __init__(
-        self,
-        value: InputT_co,
-        engine: Engine,
-        *,
-        workflow: str,
-        job_id: str,
-        group: str = "",
-        attempt: int = 1,
-        scheduled: datetime | None = None,
-    ) -> None:
+    def __init__(self, value: InputT_co, engine: Engine, identity: Identity) -> None:
         self._engine = engine
         self.input = value
-        self.workflow = workflow
-        self.job_id = job_id
-        self.group = group
-        self.attempt = attempt
-        self.scheduled = scheduled
-        self.children = flow_results(engine, workflow)
+        self.workflow, self.job_id, self.group, self.attempt, self.scheduled = identity
+        self.children = flow_results(engine, self.workflow) if engine.calls.recorded else []
 
     @property
     def span(self) -> RunSpan:
@@ -94,20 +90,8 @@ class Context(_Context[InputT_co, ProgressT_contra]):
 
     __slots__ = ("step",)
 
-    def __init__(
-        self,
-        value: InputT_co,
-        engine: Engine,
-        *,
-        workflow: str,
-        job_id: str,
-        group: str = "",
-        attempt: int = 1,
-        scheduled: datetime | None = None,
-    ) -> None:
-        super().__init__(
-            value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt, scheduled=scheduled
-        )
+    def __init__(self, value: InputT_co, engine: Engine, identity: Identity) -> None:
+        super().__init__(value, engine, identity)
         self.step = Steps(engine)
 
     async def progress(self, value: ProgressT_contra) -> None:
@@ -152,20 +136,8 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
 
     __slots__ = ("step",)
 
-    def __init__(
-        self,
-        value: InputT_co,
-        engine: Engine,
-        *,
-        workflow: str,
-        job_id: str,
-        group: str = "",
-        attempt: int = 1,
-        scheduled: datetime | None = None,
-    ) -> None:
-        super().__init__(
-            value, engine, workflow=workflow, job_id=job_id, group=group, attempt=attempt, scheduled=scheduled
-        )
+    def __init__(self, value: InputT_co, engine: Engine, identity: Identity) -> None:
+        super().__init__(value, engine, identity)
         self.step = SyncSteps(engine)
 
     def progress(self, value: ProgressT_contra) -> None:

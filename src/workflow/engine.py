@@ -12,13 +12,12 @@ from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
 from ..queue.notes import LONGEST_LINE
 from ..queue.scripts.descending import NewChild, Policy
-from .calls import QUIET, Call, Calls, RunEnded, here, nothing
+from .calls import Call, Calls, RunEnded, here, nothing
 from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
-from .interceptor import Interceptor
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
 from .paths import escaped
+from .program import Program
 from .telemetry import UNOBSERVED, ObservedAttempt
-from .threads import Threads
 from .values import Values, check_function, result_hint
 
 T = TypeVar("T")
@@ -31,14 +30,12 @@ class Engine:
     """The inside of one run.
 
     Attributes:
+        program: What it runs.
         calls: Its open calls.
         journal: Where its checkpoints are kept.
         values: How its values are written.
-        non_retryable: The workflow's error types that are for good.
         on_lost: Called when a write was refused because the claim is lost.
-        progress_type: What its progress must be.
         observed: What its steps tell of themselves, where anybody wants to know.
-        namespace: What the workflows that it starts as children must be of; None: anything.
         thread: The thread of a plain workflow, by its identity; None in an async one.
         tasks: What a plain workflow's thread has the loop do.
         undos: The compensations that were registered.
@@ -47,32 +44,24 @@ class Engine:
         undoing: Whether compensations run now.
     """
 
-    __slots__ = ("_interceptor", "_loop", "_threads", "calls", "ending", "journal", "namespace", "non_retryable",
-                 "observed", "on_lost", "progress_type", "tasks", "thread", "undoing", "undos", "undos_known",
-                 "values")  # fmt: skip
+    __slots__ = ("_loop", "calls", "ending", "journal", "observed", "on_lost", "program", "tasks", "thread", "undoing",
+                 "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
         self,
+        program: Program,
         journal: Journal,
         values: Values,
-        threads: Threads,
-        non_retryable: tuple[type[BaseException], ...],
         on_lost: Callable[[], None],
-        *,
-        interceptor: Interceptor | None = None,
-        quiet: float = QUIET,
+        observed: ObservedAttempt | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._interceptor = interceptor
-        self._threads = threads
-        self.calls = Calls(journal.recorded, self._loop, quiet)
+        self.program = program
+        self.calls = Calls(journal.recorded, self._loop, program.quiet)
         self.journal = journal
         self.values = values
-        self.non_retryable = non_retryable
         self.on_lost = on_lost
-        self.progress_type: Any = Any
-        self.observed: ObservedAttempt | None = None
-        self.namespace: object = None
+        self.observed = observed
         self.thread: int | None = None
         self.tasks: set[asyncio.Task[object]] = set()
         self.undos: list[Undo] = []
@@ -204,8 +193,8 @@ class Engine:
         if self.calls.ended:
             await self.calls.refuse(None)
         text = self.values.dump(value, "its progress")
-        if self.progress_type is not Any:
-            self.values.check(text, self.progress_type, "its progress")
+        if self.program.progress_type is not Any:
+            self.values.check(text, self.program.progress_type, "its progress")
         if not await self.journal.progress(text):
             raise self._lost()
 
@@ -227,8 +216,8 @@ class Engine:
             StepFailedError: It failed for good.
             StepError: Its name was that of another kind of step.
         """
-        if self._interceptor is not None:
-            self._interceptor.replays(call.path)
+        if self.program.interceptor is not None:
+            self.program.interceptor.replays(call.path)
         self.replayed()
         state, rest = read_checkpoint(text, Kind.DO, call.path)
         if state == FAILED:
@@ -249,7 +238,7 @@ class Engine:
 
     def function_of(self, path: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """What to call for a step or a compensation: the function that was given, unless a test has another."""
-        return function if self._interceptor is None else self._interceptor.runs(path, function)
+        return function if self.program.interceptor is None else self.program.interceptor.runs(path, function)
 
     def failure_to_keep(self, call: Call, error: BaseException) -> str:
         """The checkpoint of a step that has raised; empty when there is none, so that it runs again.
@@ -262,7 +251,7 @@ class Engine:
                 f"step {call.path!r} raised {type(error).__name__}({error}), which would end the worker: raise an "
                 f"exception instead"
             ) from error
-        return DO_FAILED + self.values.dump_failure(error) if is_final(error, self.non_retryable) else ""
+        return DO_FAILED + self.values.dump_failure(error) if is_final(error, self.program.non_retryable) else ""
 
     def keep(self, call: Call, text: str) -> None:
         """Remember a checkpoint for this attempt, in which an outer step may be run again."""
@@ -272,7 +261,7 @@ class Engine:
         """Run a plain function in a thread, which goes on when the caller is cancelled; the run ends after it."""
         # a pair and not set_exception, which refuses StopIteration
         future: asyncio.Future[tuple[T, BaseException | None]] = self._loop.create_future()
-        work = self._threads.submit(function, partial(self._thread_ended, future))
+        work = self.program.threads.submit(function, partial(self._thread_ended, future))
         self.calls.threads += 1
         try:
             value, error = await future

@@ -2,7 +2,6 @@ import asyncio
 import contextvars
 import inspect
 import logging
-import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -10,23 +9,21 @@ from typing import Any, Final
 import msgspec
 
 from ..errors import ContinueAsNew, SerializationError
-from ..queue.backoff import Rng
 from ..queue.claim import EndReason
 from ..queue.deciding import decide
 from ..queue.outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Released, Retry, Suspended
 from ..queue.spec import Spec
-from .calls import QUIET, TURNS
-from .codec import PLAIN, Notes
+from .calls import TURNS
+from .codec import Notes
 from .compensation import Ending, compensate
-from .context import Context, SyncContext
+from .context import Context, Identity, SyncContext
 from .engine import Engine
-from .interceptor import Interceptor
 from .journal import Journal, Kind
+from .program import Program
 from .telemetry import ObservedAttempt
-from .threads import Threads, Work
-from .values import Serializer, Values, is_async
+from .threads import Work
+from .values import Values
 
-IN_PLACE_MS: Final = 1000
 LAST_CALL: Final = 1.0
 
 logger = logging.getLogger(__name__)
@@ -43,73 +40,45 @@ class Run:
         error: What the attempt has failed with; None when it has not, or with what was undone after it.
     """
 
+    __slots__ = ("_calls", "_ending", "_engine", "_failures", "_finish", "_forced", "_future", "_input", "_job_id",
+                 "_journal", "_loop", "_main_done", "_outcome", "_over", "_program", "_replaying", "_spec", "_task",
+                 "_timer", "_undoing", "_values", "_work", "ended", "error")  # fmt: skip
+
     def __init__(
         self,
-        function: Callable[[Any], Any],
+        program: Program,
         value: Any,
         *,
-        workflow: str,
         job_id: str,
         spec: Spec,
         failures: int,
         journal: Journal,
-        serializer: Serializer,
-        notes: Notes = PLAIN,
-        progress_type: Any = Any,
         observed: ObservedAttempt | None = None,
-        namespace: object = None,
-        threads: Threads,
-        non_retryable: tuple[type[BaseException], ...] = (),
-        end_timeout: float = 10.0,
-        rng: Rng = random,
-        interceptor: Interceptor | None = None,
-        in_place_ms: int = IN_PLACE_MS,
-        quiet: float = QUIET,
+        finish: Callable[[Outcome], Outcome] | None = None,
     ) -> None:
         """Make a run; nothing happens before ``start`` or ``execute``.
 
         Args:
-            function: The workflow's function, async or plain.
+            program: What it runs.
             value: Its input.
-            workflow: The workflow's id.
             job_id: The job's id.
             spec: The job's options.
             failures: Attempts that have failed before this one.
             journal: Where its checkpoints are.
-            serializer: How values are written.
-            notes: How texts are written that people read.
-            progress_type: What its progress must be.
             observed: What the attempt tells of itself, where anybody wants to know.
-            namespace: What the workflows that it starts as children must be of; None: anything.
-            threads: Where plain functions run.
-            non_retryable: Error types that are for good, as ``NonRetryableError`` is.
-            end_timeout: How long, in seconds, a run that was ended may clean up.
-            rng: Where the backoff's jitter comes from.
-            interceptor: Sees the steps' functions, and may put others in their place.
-            in_place_ms: A wait of no more milliseconds than this does not end the run.
-            quiet: For how long, in seconds, waits must have been all that is left before the run ends for them.
+            finish: Called when nothing of the run goes on; makes the outcome that is told of the one that it had.
         """
         self.ended: EndReason | None = None
         self.error: BaseException | None = None
-        self._function = function
-        self._workflow = workflow
+        self._program = program
         self._job_id = job_id
         self._spec = spec
         self._failures = failures
         self._journal = journal
-        self._threads = threads
-        self._end_timeout = end_timeout
-        self._rng = rng
-        self._in_place_ms = in_place_ms
-        self._non_retryable = non_retryable
+        self._finish = finish
         self._loop = asyncio.get_running_loop()
-        self._values = Values(serializer, workflow, job_id, notes)
-        self._engine = Engine(
-            journal, self._values, threads, non_retryable, self._lost, interceptor=interceptor, quiet=quiet
-        )
-        self._engine.progress_type = progress_type
-        self._engine.observed = observed
-        self._engine.namespace = namespace
+        self._values = Values(program.serializer, program.workflow, job_id, program.notes)
+        self._engine = Engine(program, journal, self._values, self._lost, observed)
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None
@@ -127,7 +96,7 @@ class Run:
     @property
     def notes(self) -> Notes:
         """How texts are written that people read."""
-        return self._values.notes
+        return self._program.notes
 
     @property
     def undoing(self) -> bool:
@@ -162,24 +131,21 @@ class Run:
         """
         if self._forced is not None:
             return self._future
-        identity = {"workflow": self._workflow, "job_id": self._job_id, "group": self._spec.group}
-        attempt, instant = self._failures + 1, self._spec.scheduled
-        scheduled = datetime.fromtimestamp(instant / 1000, UTC) if instant else None
         self._main_done = False
         self._calls.on_idle = self._settle
         self._calls.on_quiet = self._quiet
-        if is_async(self._function):
-            context = Context[Any](self._input, self._engine, attempt=attempt, scheduled=scheduled, **identity)
+        if self._program.is_async:
+            context: Context[Any] = Context(self._input, self._engine, self._identity())
             self._task = self._loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
             if self.undoing and self._spec.timeout:
                 # it comes again to where it registered what is to be undone, and may not hang on the way
                 self._replaying = self._loop.call_later(self._spec.timeout / 1000, self._task.cancel)
         else:
-            plain = SyncContext[Any](self._input, self._engine, attempt=attempt, scheduled=scheduled, **identity)
+            plain: SyncContext[Any] = SyncContext(self._input, self._engine, self._identity())
             variables = contextvars.copy_context()
-            self._work = self._threads.submit(
-                lambda: variables.run(self._engine.run_plain, self._function, plain), self._thread_ended
+            self._work = self._program.threads.submit(
+                lambda: variables.run(self._engine.run_plain, self._program.function, plain), self._thread_ended
             )
         return self._future
 
@@ -202,18 +168,27 @@ class Run:
         """Have the steps that wait for an event look for it."""
         self._calls.tell(name)
 
+    def _identity(self) -> Identity:
+        instant = self._spec.scheduled
+        scheduled = datetime.fromtimestamp(instant / 1000, UTC) if instant else None
+        return Identity(self._program.workflow, self._job_id, self._spec.group, self._failures + 1, scheduled)
+
     async def _run(self, context: Context[Any]) -> None:
         try:
-            value = await self._function(context)
+            value = await self._program.function(context)
         except BaseException as error:  # noqa: BLE001 - whatever leaves user code fails the job and not the worker
             self._raised(error)
         else:
             self._returned(value)
+            if self._engine.ending is None:
+                # a turn of the loop before the task is done
+                self._main_ended()
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() and self._forced is None:  # before its first step
             self._raised(asyncio.CancelledError())
-        self._main_ended()
+        if not self._main_done:
+            self._main_ended()
 
     def _thread_ended(self, value: Any, error: BaseException | None) -> None:
         if error is not None:
@@ -250,7 +225,12 @@ class Run:
         """Everything that the run has registered is undone; then the job ends."""
         try:
             self._outcome = await compensate(
-                self._engine, self._engine.undos, ending, spec=self._spec, failures=self._failures, rng=self._rng
+                self._engine,
+                self._engine.undos,
+                ending,
+                spec=self._spec,
+                failures=self._failures,
+                rng=self._program.rng,
             )
         except BaseException as error:  # noqa: BLE001 - whatever leaves user code is the job's
             if self._forced is None:
@@ -290,7 +270,7 @@ class Run:
         parked = self._calls.parked
         instants = [call.until_ms for call in parked if call.until_ms is not None]
         first = min(instants, default=None)
-        if first is not None and first - self._journal.now_ms() <= self._in_place_ms:
+        if first is not None and first - self._journal.now_ms() <= self._program.in_place_ms:
             return
         if self._main_done:
             for call in list(self._calls.open):
@@ -318,7 +298,9 @@ class Run:
 
     def _decide(self, error: BaseException) -> Retry | Failed | Limited:
         self.error = error
-        return decide(error, self._spec, self._failures, non_retryable=self._non_retryable, rng=self._rng)
+        return decide(
+            error, self._spec, self._failures, non_retryable=self._program.non_retryable, rng=self._program.rng
+        )
 
     def _end(self, outcome: Outcome, why: str) -> None:
         """The one routine that ends a run before it returns."""
@@ -327,7 +309,7 @@ class Run:
         if self._main_done and self._undoing is None and not self._calls.open and not self._calls.threads:
             self._settle()
             return
-        self._timer = self._loop.call_later(self._end_timeout, self._overdue)
+        self._timer = self._loop.call_later(self._program.end_timeout, self._overdue)
         spared = _current_task()  # a step that found its claim lost raises the signal itself
         for task in self._tasks():
             self._await_end(task)
@@ -372,11 +354,11 @@ class Run:
         if self._ending:
             logger.warning(
                 "%s was ended (%s) and still goes on after %g s; it is cancelled again",
-                self._name, self._calls.ended, self._end_timeout,
+                self._name, self._calls.ended, self._program.end_timeout,
             )  # fmt: skip
             for task in self._ending:
                 task.cancel()
-            self._timer = self._loop.call_later(min(LAST_CALL, self._end_timeout), self._abandon)
+            self._timer = self._loop.call_later(min(LAST_CALL, self._program.end_timeout), self._abandon)
         if self.threads_running:
             logger.warning(
                 "%s was ended (%s) and is kept until its %d thread(s) return, which nothing can end",
@@ -405,12 +387,17 @@ class Run:
             self._timer.cancel()
         self._over = True
         self._engine.close()
-        if not self._future.done():
-            self._future.set_result(outcome)
+        if self._future.done():
+            return
+        finish, self._finish = self._finish, None
+        try:
+            self._future.set_result(outcome if finish is None else finish(outcome))
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the outcome
+            self._future.set_exception(error)
 
     @property
     def _name(self) -> str:
-        return f"workflow {self._workflow!r}, job {self._job_id!r}: the run"
+        return f"workflow {self._program.workflow!r}, job {self._job_id!r}: the run"
 
 
 def _cancel(task: asyncio.Task[Any] | None) -> None:

@@ -11,6 +11,7 @@ from lanner.queue.scripts.descending import NewChild, Policy
 from lanner.queue.spec import Spec
 from lanner.testing.memory import MemoryJournal, MemoryRecord
 from lanner.workflow import serializer
+from lanner.workflow.program import Program
 from lanner.workflow.run import Run
 from lanner.workflow.threads import Threads
 
@@ -103,18 +104,20 @@ class MemoryJob:
         """Claim it, and make a run of it, with another version of the code if one is given."""
         self.journal = self.record.claim()
         self._run = Run(
-            function or self._function,
+            Program(
+                function=function or self._function,
+                workflow="shop",
+                serializer=serializer,
+                threads=self._threads,
+                non_retryable=self._non_retryable,
+                end_timeout=self._end_timeout,
+                rng=random.Random(1),
+            ),
             self._value,
-            workflow="shop",
             job_id="job-1",
             spec=self._spec,
             failures=self.failures,
             journal=self.journal,
-            serializer=serializer,
-            threads=self._threads,
-            non_retryable=self._non_retryable,
-            end_timeout=self._end_timeout,
-            rng=random.Random(1),
         )
         return self._run
 
