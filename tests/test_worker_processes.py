@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lanner import Context, WorkflowNamespace
+from lanner import Backoff, Context, WorkflowNamespace
 from support.commands import Command, started
 from support.servers import Server
 from support.waiting import wait_until
@@ -127,6 +127,30 @@ async def test_it_works_without_uvloop(shop: Shop) -> None:
             shop.let_go()
             assert await shop.hold.execute(str(shop.directory), timeout=30) == worker.process.pid
             assert "10 slots for hold (asyncio)" in worker.output
+
+
+FAILING = """
+from lanner import Context, WorkflowNamespace
+
+async def charge() -> None:
+    raise ValueError("the card was declined")
+
+async def hold(ctx: Context[str]) -> int:
+    await ctx.step.do("charge", charge)
+
+ns = WorkflowNamespace("{namespace}")
+hold = ns.create_workflow("hold", run=hold)
+"""
+
+
+async def test_each_attempt_that_fails_is_in_the_log_with_its_traceback(shop: Shop) -> None:
+    shop.write(FAILING.format(namespace=shop.namespace.id))
+    async with shop.namespace:
+        with shop.worker() as worker:
+            job = await shop.hold.run("", max_attempts=2, backoff=Backoff(first=0))
+            await worker.until_it_says(f"an attempt at job {job.id!r} of workflow 'hold' has failed\n", times=2)
+            await worker.until_it_says("ValueError: the card was declined\n", times=2)
+            assert worker.output.count("in charge\n") == 2
 
 
 async def test_one_workflow_can_be_named_instead_of_all(shop: Shop) -> None:

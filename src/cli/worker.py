@@ -19,6 +19,7 @@ from ..errors import (
     ServerVersionError,
 )
 from ..queue.namespace import Namespace
+from ..workflow.job import Job
 from ..workflow.namespace import WorkflowNamespace
 from ..workflow.worker import Worker, WorkerSettings
 from ..workflow.workflow import Workflow
@@ -28,6 +29,8 @@ from .target import Target, load_target
 
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s [%(process)d] %(message)s"
 STANDARD_INPUT: Final = 0
+
+logger: Final = logging.getLogger(__name__)
 
 
 def run_worker(arguments: WorkerArguments) -> int:
@@ -39,7 +42,7 @@ def run_worker(arguments: WorkerArguments) -> int:
     target = load_target(arguments.target)
     # does nothing where the module has set up logging of its own
     logging.basicConfig(level=arguments.log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
-    settings: WorkerSettings = {}
+    settings: WorkerSettings = {"on_failed": _log_failure}
     if arguments.lease is not None:
         settings["lease"] = arguments.lease
     if arguments.grace is not None:
@@ -68,6 +71,10 @@ async def _work(worker: Worker, queues: Namespace, *, lifeline: bool) -> None:
         await worker.run()
     finally:
         await queues.aclose()
+
+
+def _log_failure(job: Job[Any], error: BaseException) -> None:
+    logger.error("an attempt at job %r of workflow %r has failed", job.id, job.workflow, exc_info=error)
 
 
 def _stop_at_the_end_of_input() -> None:
