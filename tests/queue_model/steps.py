@@ -53,7 +53,7 @@ class Steps(RuleBasedStateMachine):
     Attributes:
         lost: Claims that somebody still believes in.
         copies: Calls that may arrive once more.
-        pending: Calls whose answers were lost, by worker.
+        pending: Calls whose answers were lost, by worker and whether their number is even or odd.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -64,7 +64,7 @@ class Steps(RuleBasedStateMachine):
         self.workers = [Worker("X", 3, [A, B]), Worker("Y", 1, [A, B]), Worker("Z", 2, [B])]
         self.lost: list[Claim] = []
         self.copies: list[Callable[[], object]] = []
-        self.pending: dict[str, Callable[[], Settlement]] = {}
+        self.pending: dict[tuple[str, int], Callable[[], Settlement]] = {}
         self._runs = 0
 
     def _server_time(self) -> int:

@@ -19,6 +19,7 @@ class Worker:
     Attributes:
         slots: How many jobs it runs at once.
         serves: The workflows it claims from, the next in turn first.
+        asked: How many jobs may come with the answers that it waits for: those of even calls, and of odd ones.
         claims: What it believes to hold.
         looking: Whether it is about to ask for work; else it is asleep until a marker, its timer, or news.
         timer: When it asks by itself.
@@ -27,15 +28,27 @@ class Worker:
     id: str
     slots: int
     serves: list[str]
-    number: int = 0
+    numbers: list[int] = field(default_factory=lambda: [0, 1])
+    asked: dict[int, int] = field(default_factory=dict[int, int])
     claims: list[Claim] = field(default_factory=list[Claim])
     looking: bool = True
     timer: int = NEVER
 
     @property
     def free(self) -> int:
-        """How many slots are free."""
-        return self.slots - len(self.claims)
+        """How many slots are free, and none that a call on its way may fill."""
+        return self.slots - len(self.claims) - sum(self.asked.values())
+
+    @property
+    def may_call(self) -> bool:
+        """Whether there is a call that it does not wait for."""
+        return len(self.asked) < len(self.numbers)
+
+    def next_number(self) -> int:
+        """The number of its next call: there may be an even and an odd one on their way."""
+        number = min(number for parity, number in enumerate(self.numbers) if parity not in self.asked) + 2
+        self.numbers[number % 2] = number
+        return number
 
     def let_go(self, claim: Claim) -> None:
         """It holds the claim no longer, so it has a slot to fill."""
@@ -49,7 +62,7 @@ WATCHED: Final = "work that nobody looks for"
 def check_heard(model: Model, held: Held, workers: list[Worker]) -> None:
     """What can be claimed has a marker, or a worker that is about to look; what becomes claimable, a timer."""
     for workflow in model.workflows:
-        looking = any(worker.looking and workflow in worker.serves for worker in workers)
+        looking = any((worker.looking or worker.asked) and workflow in worker.serves for worker in workers)
         told = any(f"@ctl:{worker.id}" in held.lists and workflow in worker.serves for worker in workers)
         if looking or told or f"{workflow}:wake" in held.lists:
             continue

@@ -66,12 +66,12 @@ class Working(Steps):
                     worker.looking = True
                     return
 
-    @precondition(lambda self: len(self.pending) < len(self.workers) and self.model.jobs)
+    @precondition(lambda self: self._callers() and self.model.jobs)
     @rule(n=nth)
     def ask(self, n: int) -> None:
         """A worker asks for jobs for all of its free slots."""
-        answered = [worker for worker in self.workers if worker.id not in self.pending]
-        self.settle_with(answered[n % len(answered)], [])
+        callers = self._callers()
+        self.settle_with(callers[n % len(callers)], [])
 
     @precondition(lambda self: not self.pending and self.model.having("waiting", "delayed", "active"))
     @rule(ended=st.lists(outcomes, max_size=3))
@@ -82,11 +82,11 @@ class Working(Steps):
                 self.settle_with(worker, self._ended(worker, 0, [outcome] if outcome else []))
                 self.step()
 
-    @precondition(lambda self: len(self.pending) < len(self.workers) and self.model.jobs)
+    @precondition(lambda self: self._callers() and self.model.jobs)
     @rule(n=nth, first=nth, outcome=outcomes)
     def serve(self, n: int, first: int, outcome: Outcome) -> None:
         """A worker commits an outcome if it has a job, and asks for others."""
-        workers = self._with_claims() or [worker for worker in self.workers if worker.id not in self.pending]
+        workers = self._with_claims() or self._callers()
         worker = workers[n % len(workers)]
         self.settle_with(worker, self._ended(worker, first, [outcome]))
 
@@ -98,7 +98,7 @@ class Working(Steps):
         worker = workers[n % len(workers)]
         self.settle_with(worker, self._ended(worker, first, ended))
 
-    @precondition(lambda self: len(self.pending) < len(self.workers) and self.model.jobs)
+    @precondition(lambda self: self._callers() and self.model.jobs)
     @rule(
         n=nth,
         first=nth,
@@ -109,12 +109,15 @@ class Working(Steps):
     )
     def settle(self, n: int, first: int, ended: list[Outcome], unused: int, most: int, *, lost: bool) -> None:
         """A worker commits outcomes, does not use all slots or asks for few of a workflow; its answer may be lost."""
-        answered = [worker for worker in self.workers if worker.id not in self.pending]
-        worker = answered[n % len(answered)]
+        callers = self._callers()
+        worker = callers[n % len(callers)]
         self.settle_with(worker, self._ended(worker, first, ended), unused=unused, most=most, lost=lost)
 
+    def _callers(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.may_call]
+
     def _with_claims(self) -> list[Worker]:
-        return [worker for worker in self.workers if worker.claims and worker.id not in self.pending]
+        return [worker for worker in self._callers() if worker.claims]
 
     def _ended(self, worker: Worker, first: int, ended: list[Outcome]) -> list[tuple[Claim, Outcome]]:
         turn = first % max(len(worker.claims), 1)
@@ -131,8 +134,8 @@ class Working(Steps):
     ) -> None:
         """Settle, and compare the answer with the model's."""
         self.clock.begin()
-        worker.number += 1
-        number, token = worker.number, f"{worker.id}:{worker.number}"
+        number = worker.next_number()
+        token = f"{worker.id}:{number}"
         total = max(worker.free + len(ended) - unused, 0)
         worker.serves.append(worker.serves.pop(0))
         wants = [(workflow, min(most, total)) for workflow in worker.serves]
@@ -158,24 +161,22 @@ class Working(Steps):
         for claim, _ in ended:
             worker.let_go(claim)
         if lost:
-            self.pending[worker.id] = self._again(worker, call, applied, got)
+            worker.asked[number % 2] = total
+            self.pending[worker.id, number % 2] = self._again(token, call, applied, got)
             return
         self._check_again(answer, reservation)
         self._take(worker, answer, total)
         self.copies.append(call)
 
     def _again(
-        self, worker: Worker, call: Callable[[], Settlement], applied: list[bool], got: list[tuple[str, str]]
+        self, token: str, call: Callable[[], Settlement], applied: list[bool], got: list[tuple[str, str]]
     ) -> Callable[[], Settlement]:
-        token = f"{worker.id}:{worker.number}"
-
         def again() -> Settlement:
             answer = call()
             still = [key for key in got if self.model.claimed(*key, token) is not None]
             self._check_answer(answer, applied, still)
             return answer
 
-        worker.looking = True
         return again
 
     def _check_answer(self, answer: Settlement, applied: list[bool], got: list[tuple[str, str]]) -> None:
@@ -222,10 +223,11 @@ class Working(Steps):
     def settle_again(self, n: int) -> None:
         """The same call once more: nothing changes, and what it claimed is answered as far as it still holds."""
         self.clock.begin()
-        name = list(self.pending)[n % len(self.pending)]
+        name, parity = list(self.pending)[n % len(self.pending)]
         worker = next(worker for worker in self.workers if worker.id == name)
         before = self.driver.read().without_time()
-        answer = self.pending.pop(name)()
+        answer = self.pending.pop((name, parity))()
+        del worker.asked[parity]
         assert self.driver.read().without_time() == before
         worker.claims += answer.claims
         worker.looking = True  # it is told to look again at once
@@ -282,7 +284,8 @@ class Working(Steps):
         old = self.workers[index]
         self.crashes += 1
         self.lost += old.claims
-        self.pending.pop(old.id, None)
+        for parity in old.asked:
+            del self.pending[old.id, parity]
         self.driver.command("DEL", f"{self.driver.base}:@ctl:{old.id}")
         self.workers[index] = Worker(f"{old.id[0]}{self.crashes}", old.slots, sorted(old.serves))
         self.safety_net()
@@ -292,7 +295,7 @@ class Working(Steps):
     def pass_on(self, n: int) -> None:
         """A worker that stops leaves to others what it may have been woken for, and the instants that it kept."""
         worker = self.workers[n % len(self.workers)]
-        if worker.claims or worker.id in self.pending:
+        if worker.claims or worker.asked:
             return
         self.clock.begin()
         for workflow in worker.serves:
