@@ -166,7 +166,7 @@ class Settler:
                     claim.settled(outcome)
             else:
                 logger.warning(
-                    "job %r of workflow %r was taken over before its end (%s) could be committed",
+                    "job %r of workflow %r was taken over, or removed, before its end (%s) could be committed",
                     claim.id,
                     claim.workflow,
                     type(outcome).__name__.lower(),
