@@ -167,7 +167,9 @@ class Runs:
             del self._by_job[claim.workflow, claim.id]
         if claim.ended is EndReason.LOST:
             self._leases.let_go(claim)
-            logger.warning("job %r of workflow %r was taken over, or removed: its run here is discarded", claim.id, claim.workflow)
+            logger.warning(
+                "job %r of workflow %r was taken over, or removed: its run here is discarded", claim.id, claim.workflow
+            )
         elif claim not in self._decided:
             self.outbox.append((claim, outcome))
         self._decided.discard(claim)

@@ -88,7 +88,8 @@ class Settler:
         """Wait until every outcome has been committed, and what was claimed meanwhile handed back."""
         while self._runs.outbox or any(lane.in_flight for lane in self._lanes):
             self._drained.clear()
-            self._lanes[0].signal.set()
+            if self._runs.outbox:
+                self._lanes[0].signal.set()
             await self._drained.wait()
 
     async def pass_on(self) -> None:
