@@ -157,12 +157,12 @@ async def test_a_job_ends_after_its_thread_whose_late_result_is_discarded(
         job.run.end(reason)
         await wait_until(lambda: caplog.messages)
     assert not running.done()
-    assert job.run.threads_running == 1
+    assert job.run.count_threads() == 1
     assert "is kept until its 1 thread(s) return, which nothing can end" in caplog.messages[0]
     gate.go_on.set()
     outcome = await running
     assert isinstance(outcome, Retry if reason is EndReason.TIMEOUT else Cancelled | Released)
-    assert job.run.threads_running == 0
+    assert job.run.count_threads() == 0
     assert job.record.writes == []
 
 
@@ -195,7 +195,7 @@ async def test_a_step_that_waits_for_a_thread_can_still_be_called_off(threads: T
     running = job.begin()
     await wait_until(lambda: gates[0].begun.is_set() and gates[1].begun.is_set())
     job.run.end(EndReason.SHUTDOWN)
-    await wait_until(lambda: job.run.threads_running == 2)
+    await wait_until(lambda: job.run.count_threads() == 2)
     for gate in gates:
         gate.go_on.set()
     assert await running == Released()
@@ -368,7 +368,7 @@ async def test_a_plain_workflow_that_is_ended_ends_at_its_next_step(threads: Thr
     job.run.end(reason)
     await asyncio.sleep(0.2)
     assert not running.done()
-    assert job.run.threads_running == 1
+    assert job.run.count_threads() == 1
     gate.go_on.set()
     assert isinstance(await running, Retry if reason is EndReason.TIMEOUT else Cancelled | Released)
     assert gate.seen == ["finished", "cleaned up"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import JobFailedError
@@ -33,90 +32,108 @@ END_TIMEOUT: Final = CLEAN_UP - 1.5
 
 
 class Attempts:
-    """Runs the claims of one workflow for one worker."""
+    """Runs the claims of one workflow for one worker.
+
+    Attributes:
+        workflow: The workflow.
+        program: What its runs are to do.
+        callbacks: Whom to tell of failures.
+        observer: What watches its attempts, where anybody wants to know.
+        recorder: Writes their checkpoints; None before the worker has started.
+    """
 
     def __init__(self, workflow: Workflow[Any, Any], threads: Threads, callbacks: Callbacks) -> None:
-        self._workflow = workflow
-        self._program = program_of(workflow, threads)
-        self._callbacks = callbacks
-        self._observer: Observer | None = None
-        self._recorder: Recorder | None = None
+        self.workflow = workflow
+        self.program = program_of(workflow, threads)
+        self.callbacks = callbacks
+        self.observer: Observer | None = None
+        self.recorder: Recorder | None = None
 
     def prepare(self, recorder: Recorder) -> None:
         """The worker starts, and records with this."""
-        self._recorder = recorder
-        self._observer = self._workflow.observer()
+        self.recorder = recorder
+        self.observer = self.workflow.observer()
 
     def __call__(self, claim: Claim) -> asyncio.Future[Outcome]:
         """Run a claim, to its outcome."""
-        run, observed = None, None if self._observer is None else self._observer.attempt(claim)
+        observed = None if self.observer is None else self.observer.attempt(claim)
+        attempt = Attempt(self, claim, observed)
         try:
-            value = self._workflow.read_input(claim.data)
-            run = self._run(claim, value, observed)
-            future = run.start() if observed is None else observed.begin(run.start)
+            return attempt.start()
         except BaseException as error:  # noqa: BLE001 - what fails before the function runs fails its job
-            # an input that does not fit is read no better by another attempt: a person has to mend it, and retry
-            outcome = Failed(Failure.of(error)) if run is None else decide(error, claim.spec, claim.failures)
-            future = asyncio.get_running_loop().create_future()
-            future.set_result(self._finish(claim, run, observed, outcome, error))
+            future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            future.set_result(attempt.finish(attempt.failed(error)))
             return future
 
-        def end(reason: EndReason) -> None:
-            run.end(reason, run.notes.read(claim.detail))
 
-        claim.on_end(end)
-        return future
+class Attempt:
+    """One attempt at a claimed job: what its run and its claim tell each other."""
 
-    def _run(self, claim: Claim, value: Any, observed: ObservedAttempt | None) -> Run:
-        assert self._recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
-        run = Run(
-            self._program,
-            value,
+    __slots__ = ("_attempts", "_claim", "_error", "_observed", "_run")
+
+    def __init__(self, attempts: Attempts, claim: Claim, observed: ObservedAttempt | None) -> None:
+        self._attempts = attempts
+        self._claim = claim
+        self._observed = observed
+        self._run: Run | None = None
+        self._error: BaseException | None = None
+
+    def start(self) -> asyncio.Future[Outcome]:
+        """Start the run."""
+        attempts, claim = self._attempts, self._claim
+        assert attempts.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
+        run = self._run = Run(
+            attempts.program,
+            attempts.workflow.read_input(claim.data),
             job_id=claim.id,
             spec=claim.spec,
             failures=claim.failures,
-            journal=ClaimJournal(claim, self._recorder),
-            observed=observed,
-            finish=lambda outcome: self._finish(claim, run, observed, outcome, run.error),
+            journal=ClaimJournal(claim, attempts.recorder),
+            observed=self._observed,
+            finish=self.finish,
         )
-        claim.threads = lambda: run.threads_running
+        claim.threads = run.count_threads
         claim.on_event(run.event_arrived)
         if run.undoing:
             claim.spared = SPARED
-        return run
+        future = run.start() if self._observed is None else self._observed.begin(run.start)
+        claim.on_end(self._end)
+        return future
 
-    def _finish(
-        self,
-        claim: Claim,
-        run: Run | None,
-        observed: ObservedAttempt | None,
-        outcome: Outcome,
-        error: BaseException | None,
-    ) -> Outcome:
-        """An attempt has ended; the outcome as it is committed."""
-        if run is not None and run.ended is EndReason.LOST:
-            claim.end(EndReason.LOST)
-        if observed is not None:
-            observed.ended(outcome, lost=claim.ended is EndReason.LOST)
-        if observed is not None or self._callbacks.wants_failures:
-            claim.settled = partial(self._settled, claim, run, error, observed)
-        return self._workflow.notes.write_outcome(outcome)
+    def failed(self, error: BaseException) -> Outcome:
+        """What it ends in that has not started."""
+        self._error = error
+        if self._run is None:
+            # an input that does not fit is read no better by another attempt: a person has to mend it, and retry
+            return Failed(Failure.of(error))
+        return decide(error, self._claim.spec, self._claim.failures)
 
-    def _settled(
-        self,
-        claim: Claim,
-        run: Run | None,
-        error: BaseException | None,
-        observed: ObservedAttempt | None,
-        outcome: Outcome,
-    ) -> None:
-        """An outcome has been committed: tell of it."""
-        undoing = run is not None and run.undoing
-        if observed is not None:
-            observed.settled(outcome, goes_on=isinstance(outcome, Failed) and outcome.undo > 0 and not undoing)
+    def finish(self, outcome: Outcome) -> Outcome:
+        """It has ended; the outcome as it is committed."""
+        claim, run = self._claim, self._run
+        if run is not None:
+            self._error = self._error or run.error
+            if run.ended is EndReason.LOST:
+                claim.end(EndReason.LOST)
+        if self._observed is not None:
+            self._observed.ended(outcome, lost=claim.ended is EndReason.LOST)
+        if self._observed is not None or self._attempts.callbacks.wants_failures:
+            claim.settled = self._settled
+        return self._attempts.workflow.notes.write_outcome(outcome)
+
+    def _end(self, reason: EndReason) -> None:
+        if self._run is not None:
+            self._run.end(reason, self._run.notes.read(self._claim.detail))
+
+    def _settled(self, outcome: Outcome) -> None:
+        """The outcome has been committed: tell of it."""
+        claim, error = self._claim, self._error
+        undoing = self._run is not None and self._run.undoing
+        if self._observed is not None:
+            self._observed.settled(outcome, goes_on=isinstance(outcome, Failed) and outcome.undo > 0 and not undoing)
         if not isinstance(outcome, (Failed, Retry)) or (isinstance(outcome, Failed) and undoing):
             return  # everything is undone after a failure that was told of then
-        workflow = self._workflow
+        workflow = self._attempts.workflow
         if error is None:
             failure = outcome.failure.with_texts(workflow.notes.read)
             error = JobFailedError(
@@ -126,7 +143,7 @@ class Attempts:
                 message=failure.message,
                 traceback=failure.traceback,
             )
-        self._callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
+        self._attempts.callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
 
 
 def program_of(

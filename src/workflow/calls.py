@@ -115,7 +115,7 @@ class Calls:
         self._refused = 0
         self._quiet = quiet
         self._loop = loop
-        self._root = Scope(None, None, "", {})
+        self._root: Scope | None = None
         self._busy = 0
         self._parked: set[Call] = set()
         self._activity = 0
@@ -138,8 +138,7 @@ class Calls:
         Raises:
             StepError: The name is unfit, or taken.
         """
-        if scope is None or scope.calls is not self:
-            scope = self._root
+        scope = self._within(scope)
         path = scope.prefix + escaped(name)
         taken = scope.names
         if path in taken:
@@ -147,15 +146,21 @@ class Calls:
         taken[path] = kind
         return Call(self, scope if isinstance(scope, Call) else scope.outer, kind, path, taken)
 
+    def _within(self, scope: Scope | Call | None) -> Scope | Call:
+        """A scope of this run: that of somebody else's, or none, is its outermost."""
+        if scope is not None and scope.calls is self:
+            return scope
+        if self._root is None:
+            self._root = Scope(None, None, "", {})
+        return self._root
+
     def scope(self, name: str) -> Scope:
         """A scope where the caller stands, new or entered again.
 
         Raises:
             StepError: The name is unfit, or a step's.
         """
-        scope = here.get()
-        if scope is None or scope.calls is not self:
-            scope = self._root
+        scope = self._within(here.get())
         path = scope.prefix + escaped(name)
         kind = scope.names.setdefault(path, Kind.SCOPE)
         if kind is not Kind.SCOPE or path in self.recorded:
@@ -172,8 +177,7 @@ class Calls:
 
     def enter_again(self, kind: Kind, path: str, scope: Scope | Call | None) -> Call:
         """Count a call that waits for a step which has its name already, until ``leave``."""
-        if scope is None or scope.calls is not self:
-            scope = self._root
+        scope = self._within(scope)
         return self._enter(Call(self, scope if isinstance(scope, Call) else scope.outer, kind, path, {}))
 
     def _enter(self, call: Call) -> Call:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -51,7 +51,7 @@ class Ending:
 
 
 async def compensate(
-    engine: Engine, undos: list[Undo], ending: Ending, *, spec: Spec, failures: int, rng: Rng
+    engine: Engine, undos: Sequence[Undo], ending: Ending, *, spec: Spec, failures: int, rng: Rng
 ) -> Outcome:
     """Undo in reverse, each once, and tell what the job ends in.
 

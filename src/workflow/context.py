@@ -1,6 +1,6 @@
 from collections.abc import Callable
-from datetime import datetime
-from typing import Any, Generic, NamedTuple, ParamSpec
+from datetime import UTC, datetime
+from typing import Any, Generic, ParamSpec
 
 from typing_extensions import TypeVar
 
@@ -15,24 +15,49 @@ InputT_co = TypeVar("InputT_co", covariant=True)
 ProgressT_contra = TypeVar("ProgressT_contra", contravariant=True, default=Any)
 
 
-class Identity(NamedTuple):
-    """Which attempt at which job a context is of."""
-
-    workflow: str
-    job_id: str
-    group: str
-    attempt: int
-    scheduled: datetime | None
-
-
 class _Context(Generic[InputT_co, ProgressT_contra]):
-    __slots__ = ("_engine", "attempt", "children", "group", "input", "job_id", "scheduled", "workflow")
+    __slots__ = ("_children", "_engine", "input")
 
-    def __init__(self, value: InputT_co, engine: Engine, identity: Identity) -> None:
+    def __init__(self, value: InputT_co, engine: Engine) -> None:
         self._engine = engine
+        self._children: list[Any] | None = None
         self.input = value
-        self.workflow, self.job_id, self.group, self.attempt, self.scheduled = identity
-        self.children = flow_results(engine, self.workflow) if engine.calls.recorded else []
+
+    @property
+    def workflow(self) -> str:
+        """The id of the workflow."""
+        return self._engine.program.workflow
+
+    @property
+    def job_id(self) -> str:
+        """The id of the job."""
+        return self._engine.values.job_id
+
+    @property
+    def group(self) -> str:
+        """The job's group; empty when it has none."""
+        return self._engine.spec.group
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1. Waits and recoveries do not count."""
+        return self._engine.failures + 1
+
+    @property
+    def scheduled(self) -> datetime | None:
+        """The instant of a schedule that the job stands for, in UTC; None for any other job."""
+        instant = self._engine.spec.scheduled
+        return datetime.fromtimestamp(instant / 1000, UTC) if instant else None
+
+    @property
+    def children(self) -> list[Any]:
+        """In a flow, the results of the job's children in their order.
+
+        For one that failed or was cancelled a ``ChildFailedError`` or ``ChildCancelledError``.
+        """
+        if self._children is None:
+            self._children = flow_results(self._engine, self.workflow)
+        return self._children
 
     @property
     def span(self) -> RunSpan:
@@ -75,13 +100,6 @@ class Context(_Context[InputT_co, ProgressT_contra]):
     Attributes:
         input: The job's input.
         step: The durable steps of the run.
-        workflow: The id of the workflow.
-        job_id: The id of the job.
-        group: The job's group; empty when it has none.
-        attempt: Which attempt this is, from 1. Waits and recoveries do not count.
-        scheduled: The instant of a schedule that the job stands for, in UTC; None for any other job.
-        children: In a flow, the results of the job's children in their order; for one that failed or was cancelled a
-            ``ChildFailedError`` or ``ChildCancelledError``.
 
     Example:
         >>> async def onboard(ctx: Context[Signup]) -> None:
@@ -90,8 +108,8 @@ class Context(_Context[InputT_co, ProgressT_contra]):
 
     __slots__ = ("step",)
 
-    def __init__(self, value: InputT_co, engine: Engine, identity: Identity) -> None:
-        super().__init__(value, engine, identity)
+    def __init__(self, value: InputT_co, engine: Engine) -> None:
+        super().__init__(value, engine)
         self.step = Steps(engine)
 
     async def progress(self, value: ProgressT_contra) -> None:
@@ -121,13 +139,6 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
     Attributes:
         input: The job's input.
         step: The durable steps of the run. Their calls block.
-        workflow: The id of the workflow.
-        job_id: The id of the job.
-        group: The job's group; empty when it has none.
-        attempt: Which attempt this is, from 1. Waits and recoveries do not count.
-        scheduled: The instant of a schedule that the job stands for, in UTC; None for any other job.
-        children: In a flow, the results of the job's children in their order; for one that failed or was cancelled a
-            ``ChildFailedError`` or ``ChildCancelledError``.
 
     Example:
         >>> def onboard(ctx: SyncContext[Signup]) -> None:
@@ -136,8 +147,8 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
 
     __slots__ = ("step",)
 
-    def __init__(self, value: InputT_co, engine: Engine, identity: Identity) -> None:
-        super().__init__(value, engine, identity)
+    def __init__(self, value: InputT_co, engine: Engine) -> None:
+        super().__init__(value, engine)
         self.step = SyncSteps(engine)
 
     def progress(self, value: ProgressT_contra) -> None:

@@ -12,6 +12,7 @@ from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
 from ..queue.notes import LONGEST_LINE
 from ..queue.scripts.descending import NewChild, Policy
+from ..queue.spec import Spec
 from .calls import Call, Calls, RunEnded, here, nothing
 from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
@@ -31,6 +32,8 @@ class Engine:
 
     Attributes:
         program: What it runs.
+        spec: The job's options.
+        failures: Attempts that have failed before this one.
         calls: Its open calls.
         journal: Where its checkpoints are kept.
         values: How its values are written.
@@ -44,12 +47,15 @@ class Engine:
         undoing: Whether compensations run now.
     """
 
-    __slots__ = ("_loop", "calls", "ending", "journal", "observed", "on_lost", "program", "tasks", "thread", "undoing",
-                 "undos", "undos_known", "values")  # fmt: skip
+    __slots__ = ("_loop", "calls", "ending", "failures", "journal", "observed", "on_lost", "program", "spec", "tasks",
+                 "thread", "undoing", "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
         self,
         program: Program,
+        spec: Spec,
+        failures: int,
+        *,
         journal: Journal,
         values: Values,
         on_lost: Callable[[], None],
@@ -57,14 +63,16 @@ class Engine:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self.program = program
+        self.spec = spec
+        self.failures = failures
         self.calls = Calls(journal.recorded, self._loop, program.quiet)
         self.journal = journal
         self.values = values
         self.on_lost = on_lost
         self.observed = observed
         self.thread: int | None = None
-        self.tasks: set[asyncio.Task[object]] = set()
-        self.undos: list[Undo] = []
+        self.tasks: frozenset[asyncio.Task[object]] = frozenset()
+        self.undos: tuple[Undo, ...] = ()
         self.undoing = False
         under_way = self.calls.recorded.get(UNDER_WAY_PATH)
         self.ending = None if under_way is None else Ending.read(under_way, values)
@@ -113,7 +121,7 @@ class Engine:
         path = f"{UNDER_WAY_PATH}/{scope.prefix if scope else ''}{escaped(name)}"
         if any(undo.path == path for undo in self.undos):
             raise StepError(f"compensation {name!r} is registered already: give each a name of its own in its scope")
-        self.undos.append(Undo(path, function, args, kwargs))
+        self.undos = (*self.undos, Undo(path, function, args, kwargs))
         if self.ending is not None and len(self.undos) >= self.undos_known:
             raise RunEnded("the job is being undone")
 
@@ -313,11 +321,11 @@ class Engine:
 
     async def _tracked(self, coroutine: Coroutine[Any, Any, T]) -> T:
         task = cast("asyncio.Task[object]", asyncio.current_task())
-        self.tasks.add(task)
+        self.tasks |= {task}
         try:
             return await coroutine
         finally:
-            self.tasks.discard(task)
+            self.tasks -= {task}
 
     def close(self) -> None:
         """Nothing of the run goes on; what it refers to is let go."""

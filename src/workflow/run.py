@@ -3,7 +3,6 @@ import contextvars
 import inspect
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +15,7 @@ from ..queue.spec import Spec
 from .calls import TURNS
 from .codec import Notes
 from .compensation import Ending, compensate
-from .context import Context, Identity, SyncContext
+from .context import Context, SyncContext
 from .engine import Engine
 from .journal import Journal, Kind
 from .program import Program
@@ -78,7 +77,9 @@ class Run:
         self._finish = finish
         self._loop = asyncio.get_running_loop()
         self._values = Values(program.serializer, program.workflow, job_id, program.notes)
-        self._engine = Engine(program, journal, self._values, self._lost, observed)
+        self._engine = Engine(
+            program, spec, failures, journal=journal, values=self._values, on_lost=self._lost, observed=observed
+        )
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None
@@ -103,8 +104,7 @@ class Run:
         """Whether it undoes what earlier attempts have done: the job's end was decided before."""
         return self._engine.ending is not None
 
-    @property
-    def threads_running(self) -> int:
+    def count_threads(self) -> int:
         """How many threads run for it, which nothing can end; the outcome waits for them."""
         plain = self._work is not None and self._work.started and not self._main_done
         return self._calls.threads + plain
@@ -135,14 +135,14 @@ class Run:
         self._calls.on_idle = self._settle
         self._calls.on_quiet = self._quiet
         if self._program.is_async:
-            context: Context[Any] = Context(self._input, self._engine, self._identity())
+            context: Context[Any] = Context(self._input, self._engine)
             self._task = self._loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
             if self.undoing and self._spec.timeout:
                 # it comes again to where it registered what is to be undone, and may not hang on the way
                 self._replaying = self._loop.call_later(self._spec.timeout / 1000, self._task.cancel)
         else:
-            plain: SyncContext[Any] = SyncContext(self._input, self._engine, self._identity())
+            plain: SyncContext[Any] = SyncContext(self._input, self._engine)
             variables = contextvars.copy_context()
             self._work = self._program.threads.submit(
                 lambda: variables.run(self._engine.run_plain, self._program.function, plain), self._thread_ended
@@ -167,11 +167,6 @@ class Run:
     def event_arrived(self, name: str) -> None:
         """Have the steps that wait for an event look for it."""
         self._calls.tell(name)
-
-    def _identity(self) -> Identity:
-        instant = self._spec.scheduled
-        scheduled = datetime.fromtimestamp(instant / 1000, UTC) if instant else None
-        return Identity(self._program.workflow, self._job_id, self._spec.group, self._failures + 1, scheduled)
 
     async def _run(self, context: Context[Any]) -> None:
         try:
@@ -359,10 +354,10 @@ class Run:
             for task in self._ending:
                 task.cancel()
             self._timer = self._loop.call_later(min(LAST_CALL, self._program.end_timeout), self._abandon)
-        if self.threads_running:
+        if self.count_threads():
             logger.warning(
                 "%s was ended (%s) and is kept until its %d thread(s) return, which nothing can end",
-                self._name, self._calls.ended, self.threads_running,
+                self._name, self._calls.ended, self.count_threads(),
             )  # fmt: skip
 
     def _abandon(self) -> None:

@@ -26,16 +26,17 @@ class Values:
     """The values of one job.
 
     Attributes:
+        job_id: The job's id.
         notes: How the texts are written that people read.
     """
 
-    __slots__ = ("_job_id", "_serializer", "_workflow", "notes")
+    __slots__ = ("_serializer", "_workflow", "job_id", "notes")
 
     def __init__(self, serializer: Serializer, workflow: str, job_id: str, notes: Notes = PLAIN) -> None:
         self._serializer = serializer
         self.notes = notes
         self._workflow = workflow
-        self._job_id = job_id
+        self.job_id = job_id
 
     def dump(self, value: Any, what: str, path: str = "") -> str:
         """A value as text. ``what`` it is, and the step's path, are for the error.
@@ -90,7 +91,7 @@ class Values:
             raise self._error(error, what, path, "cannot be read") from error
 
     def _error(self, error: Exception, what: str, path: str, trouble: str) -> SerializationError:
-        where = f"workflow {self._workflow!r}, job {self._job_id!r}" + (f", step {path!r}" if path else "")
+        where = f"workflow {self._workflow!r}, job {self.job_id!r}" + (f", step {path!r}" if path else "")
         # a serializer's own error says where and what to do; of anything else the type belongs to the story
         why = str(error) if isinstance(error, SerializationError) else f"{type(error).__name__}: {error}"
         return SerializationError(f"{where}: {what} {trouble}: {why}")
