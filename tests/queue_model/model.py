@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from lanner.queue.outcome import Cancelled, Completed, Failed, Limited, Outcome, Released, Retry, Suspended
+from lanner.queue.outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Released, Retry, Suspended
 from lanner.queue.scripts.adding import Standing
 from lanner.queue.spec import Spec
 
@@ -186,7 +186,7 @@ class Model:
 
     # outcomes
 
-    def apply(self, workflow: str, job_id: str, token: str, outcome: Outcome) -> bool:  # noqa: C901 - a case for each outcome
+    def apply(self, workflow: str, job_id: str, token: str, outcome: Outcome) -> bool:  # noqa: C901, PLR0912 - a case for each outcome
         """Apply what an attempt ended in, if the claim is still the token's."""
         job = self.claimed(workflow, job_id, token)
         if job is None:
@@ -218,6 +218,11 @@ class Model:
                     self._line_up(job)
                 else:
                     self.delay(job, self.now + delay)
+            case Continued(data):
+                job.data, job.steps, job.text = data, {}, ""
+                job.failures = job.stalls = 0
+                job.started, job.tried, job.sequence = False, False, None
+                self._line_up(job)
             case Suspended():
                 job.stalls = 0
                 self._suspend(job, outcome)

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from lanner.queue.claim import Claim
-from lanner.queue.outcome import Cancelled, Completed, Failed, Failure, Limited, Outcome, Released, Retry, Suspended
+from lanner.queue.outcome import (
+    Cancelled,
+    Completed,
+    Continued,
+    Failed,
+    Failure,
+    Limited,
+    Outcome,
+    Released,
+    Retry,
+    Suspended,
+)
 from lanner.queue.scripts.claiming import Settlement, pass_wake, renew_claims, settle, sweep_claims
 from lanner.queue.scripts.recording import Checkpoint, append_log, record_steps, take_event
 
@@ -34,6 +45,7 @@ _OUTCOMES: list[Outcome] = [
     Failed(FAILURE),
     Failed(FAILURE),
     Cancelled("own"),
+    Continued("w"),
     Suspended(None, ("e",)),
     Suspended(0, ("e",)),
     Suspended(HALF),
