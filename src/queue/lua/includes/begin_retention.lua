@@ -13,7 +13,7 @@ local function beginRetention(base, workflow, id, spec, state, now, kids)
   redis.call('PEXPIRE', keyOf(base, workflow, 'log', id), ttl)
   redis.call('ZADD', ended, now + ttl, id)
   if kids then
-    cascadeEnd(base, workflow, id, 'children', 'release')
+    cascadeEnd(base, workflow, id, 'children', 'release', true)
     redis.call('PEXPIRE', keyOf(base, workflow, 'children', id), ttl)
   end
 end
