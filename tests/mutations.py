@@ -178,7 +178,7 @@ MUTATIONS: Final = (
     ),
     lua(
         "a group's next job stands in line when one has ended",
-        "release_active",
+        "release_group",
         "maintainGroup(base, workflow, spec.group)",
         "",
         f"{FILLED}[group]",
@@ -226,8 +226,8 @@ MUTATIONS: Final = (
     ),
     lua(
         "priority decides first",
-        "place_job",
-        "(MAX_PRIORITY - spec.priority) * BAND",
+        "front_of",
+        "(MAX_PRIORITY - priority) * BAND",
         "0",
         "test_claim_order.py::test_the_higher_priority_first_over_groups_and_without",
         MODEL,

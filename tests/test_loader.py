@@ -60,6 +60,30 @@ def test_includes_come_first_and_once_and_depth_first(folder: Path) -> None:
     ]
 
 
+def test_what_is_included_when_needed_is_made_at_its_first_call_and_once(folder: Path) -> None:
+    write(
+        folder,
+        script="--- @include of_a\n--- @include of_b when needed\nreturn ofA() + ofB()",
+        of_a="--- @include of_c when needed\n--- @include of_d\nlocal function ofA() return ofC() + ofD() end",
+        of_b="--- @include of_c\n--- @include of_d when needed\nlocal function ofB() return ofC() + ofD() end",
+        of_c="local function ofC() return 1 end",
+        of_d="local function ofD() return 2 end",
+    )
+    script = load("script")
+    assert script.text.splitlines() == [
+        "local whenNeeded",
+        "local function ofD() return 2 end",
+        "local function ofA() return whenNeeded().ofC() + ofD() end",
+        "do local made whenNeeded = function() if made then return made end",
+        "local function ofC() return 1 end",
+        "local function ofB() return ofC() + ofD() end",
+        "made = { ofC = ofC, ofB = ofB } return made end end",
+        "return ofA() + whenNeeded().ofB()",
+    ]
+    assert script.locate("at user_script:6: no") == "script: at includes/of_b.lua:3: no"
+    assert script.locate("at user_script:8: no") == "script: at script.lua:3: no"
+
+
 def test_an_include_of_itself_is_an_error_that_names_the_way(folder: Path) -> None:
     write(
         folder,
@@ -180,7 +204,7 @@ def code_of(file: str) -> str:
 
 
 def included_by(file: str) -> list[str]:
-    return re.findall(r"^--- @include (\w+)$", text_of(file), re.MULTILINE)
+    return re.findall(r"^--- @include (\w+)(?: when needed)?$", text_of(file), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", INCLUDES)

@@ -5,16 +5,19 @@
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost), claims (index in wants, id, data, spec,
 ---   failed attempts, checkpoints or false), ms until there may be more to claim (0: at once | -1: nothing in sight)
 --- @include apply_outcome
---- @include end_descendants
+--- @include cascades_wait
+--- @include end_descendants when needed
+--- @include enter_completed
 --- @include key_of
 --- @include read_clock
+--- @include read_limits
 --- @include read_receipt
---- @include read_steps
+--- @include read_steps when needed
+--- @include release_active
 --- @include require_memory
 --- @include reserve
 --- @include rest_counter
---- @include trim_ended
---- @include wake_capped
+--- @include wake_capped when needed
 --- @include write_receipt
 local ENDED_ALONG = 50
 requireMemory(KEYS[1])
@@ -41,26 +44,24 @@ if receipt then
   return { now, receipt[1], claims, 0 }
 end
 
-local statuses = {}
+local statuses, over = {}, { released = {}, ended = {} }
 for i = 6, last, 6 do
   statuses[#statuses + 1] =
-    applyOutcome(base, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], now)
+    applyOutcome(base, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], now, over)
 end
+releaseActive(base, over.released)
+enterCompleted(base, over.ended, now)
 -- before anything is claimed: what ends with its parent is not to begin
-local more = endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
-local claims, again = reserve(base, token, lease, total, wants, now)
+local more = cascadesWait(base) and endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
+local claims, again, busy = reserve(base, token, lease, total, wants, now)
 if more then again = now end
-wakeCapped(base, now)
-if last > 5 then
-  local seen = {}
-  for i = 7, last, 6 do
-    if not seen[ARGV[i]] then
-      seen[ARGV[i]] = true
-      restCounter(base, ARGV[i])
-      trimEnded(base, ARGV[i], now)
-    end
-  end
+if readLimits(base).concurrency < math.huge then wakeCapped(base, now) end
+local function rest(workflow)
+  if not busy[workflow] then restCounter(base, workflow) end
+  busy[workflow] = true
 end
+for _, want in ipairs(wants) do rest(want[1]) end
+for i = 7, last, 6 do rest(ARGV[i]) end
 local answers = { table.concat(statuses) }
 for _, claim in ipairs(claims) do answers[#answers + 1] = wants[claim[1]][1] .. ':' .. claim[2] end
 writeReceipt(base, caller, number, answers)

@@ -30,7 +30,8 @@ for _, member in ipairs(expired) do
 end
 if #expired > 0 then wakeCapped(base, now) end
 for _, workflow in ipairs(redis.call('SMEMBERS', keyOf(base, nil, 'workflows'))) do
-  trimEnded(base, workflow, now)
+  trimEnded(base, workflow, 'completed', now)
+  trimEnded(base, workflow, 'cancelled', now)
   dropOutdated(base, workflow, now)
 end
 local more = #expired == limit

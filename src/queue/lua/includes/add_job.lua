@@ -1,12 +1,12 @@
---- @include add_delayed
---- @include arm_clock
---- @include dedup_job
+--- @include add_delayed when needed
+--- @include arm_clock when needed
+--- @include dedup_job when needed
 --- @include emit_event
 --- @include enqueue_now
---- @include erase_job
+--- @include erase_job when needed
 --- @include forget_ended
 --- @include key_of
---- @include open_window
+--- @include open_window when needed
 --- @include read_spec
 
 --- Add one job. `at`: empty for now, `+ms` from now, an instant, or

@@ -1,27 +1,31 @@
---- @include add_delayed
---- @include add_waiting
---- @include announce
+--- @include add_delayed when needed
+--- @include add_waiting when needed
+--- @include announce when needed
 --- @include arm_wake
---- @include begin_undo
---- @include choose_limiters
---- @include continue_job
---- @include finalize_cancelled
---- @include finalize_completed
---- @include finalize_failed
+--- @include begin_undo when needed
+--- @include choose_limiters when needed
+--- @include complete_job
+--- @include continue_job when needed
+--- @include finalize_cancelled when needed
+--- @include finalize_completed when needed
+--- @include finalize_failed when needed
 --- @include key_of
---- @include pause_limiter
+--- @include pause_limiter when needed
+--- @include publish_end
 --- @include read_spec
---- @include release_active
---- @include suspend_job
+--- @include release_group
+--- @include suspend_job when needed
 
 --- Apply what an attempt ended in, if the claim is still the one that its token names.
 --- `kind`: completed (text: result) | retry (text: failure, number: delay) | failed (text: failure) |
 --- cancelled (text: reason) | suspended (text: event names, a line each; number: until, or empty) | released |
 --- limited (text: limiter or empty, number: delay) | continued (text: payload).
 --- The number of failed and cancelled is that of the compensations that are registered, or empty.
+--- `over`: what is the same for many outcomes and is for the caller to write: claims that are `released` (as
+--- `releaseActive` wants them), and jobs that have `ended` (as `enterCompleted` does).
 --- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
 --- Returns 1, or 0 where the claim is lost and nothing was written.
-local function applyOutcome(base, kind, workflow, id, token, text, number, now)
+local function applyOutcome(base, kind, workflow, id, token, text, number, now, over)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'token', 'spec', 'cancel', 'score', 'stalls', 'waiters', 'watchers', 'parent', 'kids')
   if record[1] ~= token then return '0' end
@@ -33,11 +37,16 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now)
   end
   local goesOn = kind == 'retry' or kind == 'suspended' or kind == 'limited' or kind == 'released'
   local holds = goesOn and spec.strict and spec.group ~= ''
-  releaseActive(base, workflow, id, spec, holds)
+  local released = over.released[workflow]
+  if released then released[#released + 1] = id else over.released[workflow] = { id } end
+  if not holds then releaseGroup(base, workflow, id, spec) end
   if kind == 'failed' or kind == 'cancelled' then
     if beginUndo(base, workflow, id, spec, place, kind, text, number ~= '' and number) then return '1' end
   end
-  if kind == 'completed' then
+  if kind == 'completed' and spec.result_ttl > 0 and not told[3] and not told[4] then
+    completeJob(base, workflow, id, text, spec.result_ttl, now, over.ended)
+    publishEnd(base, workflow, id, spec, kind, text, true, told)
+  elseif kind == 'completed' then
     finalizeCompleted(base, workflow, id, spec, text, now, told)
   elseif kind == 'failed' then
     finalizeFailed(base, workflow, id, spec, text, now, told)

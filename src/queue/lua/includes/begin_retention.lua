@@ -1,5 +1,6 @@
 --- @include cascade_end
 --- @include key_of
+--- @include trim_ended
 
 --- The time begins for which the record of a completed or cancelled job is kept. Its children's begins with it: until
 --- then they were kept because it was.
@@ -12,8 +13,9 @@ local function beginRetention(base, workflow, id, spec, state, now, kids)
   redis.call('PEXPIRE', keyOf(base, workflow, 'j', id), ttl)
   redis.call('PEXPIRE', keyOf(base, workflow, 'log', id), ttl)
   redis.call('ZADD', ended, now + ttl, id)
+  trimEnded(base, workflow, state, now)
   if kids then
-    cascadeEnd(base, workflow, id, 'children', 'release', true)
+    cascadeEnd(base, workflow, id, 'children', 'release')
     redis.call('PEXPIRE', keyOf(base, workflow, 'children', id), ttl)
   end
 end

@@ -1,16 +1,18 @@
---- @include announce
+--- @include announce when needed
 --- @include emit_event
---- @include fail_expired
+--- @include fail_expired when needed
 --- @include key_of
 --- @include read_spec
---- @include read_steps
+--- @include read_steps when needed
+
+local NO_STEPS = {}
 
 --- Put one waiting job into a worker's hands; what counts as claimed is for the caller to enter.
 --- `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
---- Returns what the worker gets (id, data, spec, failed attempts: empty if it was never started before and waited for
---- nobody, checkpoints) and whether an attempt was started; nil
---- for a job that is not there to claim: gone, or expired before it began, which fails it; false for one that may not.
-local function claimJob(base, workflow, id, place, token, now, mayStart)
+--- Returns what the worker gets (`index`, id, data, spec, failed attempts: empty if it was never started before and
+--- waited for nobody, checkpoints) and whether an attempt was started; nil for a job that is not there to claim: gone, or
+--- expired before it began, which fails it; false for one that may not.
+local function claimJob(base, workflow, index, id, place, token, now, mayStart)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
   if record[1] ~= 'waiting' then return nil end
@@ -32,8 +34,8 @@ local function claimJob(base, workflow, id, place, token, now, mayStart)
     emitEvent(base, workflow, 'started', id)
   end
   -- a first attempt has no checkpoints to read, but what its children left there
-  local steps = {}
-  if record[4] or record[5] or record[7] then steps = readSteps(base, workflow, id) end
-  local failures = record[4] or ((record[5] or record[7]) and '0' or '')
-  return { id, record[2], record[3], failures, steps }, not record[5]
+  if record[4] or record[5] or record[7] then
+    return { index, id, record[2], record[3], record[4] or '0', readSteps(base, workflow, id) }, not record[5]
+  end
+  return { index, id, record[2], record[3], '', NO_STEPS }, true
 end

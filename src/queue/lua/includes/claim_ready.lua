@@ -1,26 +1,31 @@
---- @include add_delayed
+--- @include add_delayed when needed
 --- @include claim_job
---- @include held_group
+--- @include held_group when needed
 --- @include key_of
 --- @include maintain_group
---- @include open_budgets
---- @include open_group_budgets
+--- @include open_budgets when needed
+--- @include open_group_budgets when needed
 --- @include read_limits
---- @include room_within
---- @include spend_budgets
---- @include throttle_group
+--- @include room_within when needed
+--- @include spend_budgets when needed
+--- @include throttle_group when needed
 local UNCLAIMABLE_AT_ONCE = 64
 local UNREADABLE_FOR = 5000
+local GROUP = string.byte('g')
 
---- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims` (with `index` in front).
+--- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims`.
 --- A group's next job comes into the order as soon as the one before it is claimed. A job that the budgets refuse keeps
 --- its place. Returns how many were claimed, when the budgets of all will let more start if they were what refused, and
 --- when that of a group will which has been told to stand aside.
 local function claimReady(base, workflow, index, room, token, lease, now, claims)
-  local shared, grouped = openBudgets(base, workflow, now)
-  if not shared then return 0, now + UNREADABLE_FOR end
-  local open, again = roomWithin(shared)
+  local shared, grouped, open, again = {}, {}, math.huge, 0
+  if readLimits(base).limiters or readLimits(base, workflow).limiters then
+    shared, grouped = openBudgets(base, workflow, now)
+    if not shared then return 0, now + UNREADABLE_FOR end
+    open, again = roomWithin(shared)
+  end
   local ready = keyOf(base, workflow, 'ready')
+  local deadline, prefix = string.format('%.0f', now + lease), workflow .. ':'
   local ids, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
   while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
@@ -28,9 +33,9 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
     -- the best place of a group that stands in line again: what was popped from behind it goes back
     local soonest = math.huge
     for i = 1, #popped, 2 do
-      local id, place, group, waiting, budgets = string.sub(popped[i], 3), popped[i + 1], nil, nil, {}
+      local id, place, group, waiting, budgets = string.sub(popped[i], 3), popped[i + 1], nil, nil, nil
       local groupOpen, groupAgain = math.huge, 0
-      if string.sub(popped[i], 1, 1) == 'g' then
+      if string.byte(popped[i]) == GROUP then
         group, id, waiting = id, nil, keyOf(base, workflow, 'g', id)
         if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group then
           local head = redis.call('ZPOPMIN', waiting)
@@ -44,17 +49,15 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       end
       tries = tries + 1
       local claim, started = nil, false
-      if id then claim, started = claimJob(base, workflow, id, place, token, now, starts < open and groupOpen > 0) end
+      if id then claim, started = claimJob(base, workflow, index, id, place, token, now, starts < open and groupOpen > 0) end
       if claim then
-        table.insert(claim, 1, index)
         claims[#claims + 1] = claim
         ids[#ids + 1] = id
-        leases[#leases + 1] = now + lease
-        leases[#leases + 1] = workflow .. ':' .. id
+        leases[2 * #ids - 1], leases[2 * #ids] = deadline, prefix .. id
         if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
         if started then
           starts = starts + 1
-          spendBudgets(base, budgets, 1, now)
+          if budgets then spendBudgets(base, budgets, 1, now) end
         end
       elseif claim == false then
         refused = starts >= open
@@ -71,7 +74,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       end
     end
   end
-  spendBudgets(base, shared, starts, now)
+  if shared[1] then spendBudgets(base, shared, starts, now) end
   if #ids > 0 then
     redis.call('SADD', keyOf(base, workflow, 'active'), unpack(ids))
     redis.call('ZADD', keyOf(base, nil, 'active'), unpack(leases))

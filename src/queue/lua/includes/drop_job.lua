@@ -7,6 +7,7 @@
 --- @include read_spec
 --- @include read_told
 --- @include release_active
+--- @include release_group
 --- @include settle_child
 --- @include tell_worker
 --- @include unplace_job
@@ -19,7 +20,8 @@ local function dropJob(base, workflow, id)
   local spec, told = readSpec(record[2]), readTold(base, workflow, id)
   if record[1] == 'active' then
     tellWorker(base, record[4], 'lost', workflow, id)
-    releaseActive(base, workflow, id, spec, false)
+    releaseActive(base, { [workflow] = { id } })
+    releaseGroup(base, workflow, id, spec)
   else
     unplaceJob(base, workflow, id, spec, record[1], record[3])
   end

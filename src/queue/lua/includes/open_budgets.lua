@@ -1,12 +1,10 @@
 --- @include choose_limiters
 --- @include open_budget
---- @include read_limits
 
 --- The budgets that all jobs of a workflow share, as far as they are open, and its limiters that count by group.
 --- Returns nil where they cannot be read; who asks then refuses.
 local function openBudgets(base, workflow, now)
   local shared, grouped = {}, {}
-  if not readLimits(base, nil).limiters and not readLimits(base, workflow).limiters then return shared, grouped end
   local limiters = chooseLimiters(base, workflow)
   if not limiters then return nil end
   for name, limiter in pairs(limiters) do

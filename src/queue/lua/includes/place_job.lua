@@ -1,14 +1,13 @@
+--- @include front_of
 --- @include key_of
 --- @include maintain_group
-local BAND = 4294967296
-local MAX_PRIORITY = 2097151
 
 --- Give a runnable job its place: by itself in `ready`, or among its group's waiting jobs.
 --- `score` is the place it had before, or nil for the back of its priority. A place from before the counter last started
 --- over means the front of the priority. A job that still holds its group's slot does not wait for the group again.
 local function placeJob(base, workflow, id, spec, score, holds)
   local resumed = score
-  local front, counter = (MAX_PRIORITY - spec.priority) * BAND, keyOf(base, workflow, 'pc')
+  local front, counter = frontOf(spec.priority), keyOf(base, workflow, 'pc')
   if score then
     if score - front > tonumber(redis.call('GET', counter) or '0') then score = front end
   else

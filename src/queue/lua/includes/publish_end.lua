@@ -1,4 +1,4 @@
---- @include announce
+--- @include announce when needed
 --- @include emit_event
 --- @include key_of
 local PUBLISHED_WHOLE = 16384

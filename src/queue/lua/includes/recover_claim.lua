@@ -8,6 +8,7 @@
 --- @include read_spec
 --- @include read_told
 --- @include release_active
+--- @include release_group
 --- @include tell_worker
 
 --- Take back one claim whose worker is gone: the job returns to its place; one that has stalled too often in a row
@@ -26,7 +27,8 @@ local function recoverClaim(base, workflow, id, now)
   local stalls = record[3] and 0 or redis.call('HINCRBY', job, 'stalls', 1)
   local goesOn = not record[3] and stalls <= spec.max_stalled
   local holds = goesOn and spec.strict and spec.group ~= ''
-  releaseActive(base, workflow, id, spec, holds)
+  releaseActive(base, { [workflow] = { id } })
+  if not holds then releaseGroup(base, workflow, id, spec) end
   redis.call('HSET', job, 'token', '')
   if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
   if record[3] then

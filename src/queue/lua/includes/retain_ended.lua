@@ -19,9 +19,12 @@ local function retainEnded(base, workflow, id, spec, state, field, text, now, to
     cascadeEnd(base, workflow, id, 'held', 'cancel')
     redis.call('UNLINK', keyOf(base, workflow, 'barrier', id))
   end
-  redis.call('UNLINK', keyOf(base, workflow, 'events', id))
-  local kept = parentKeeps(base, link, workflow, id)
-  if not (kept and state == 'cancelled') then redis.call('UNLINK', keyOf(base, workflow, 'steps', id)) end
+  local kept, events = parentKeeps(base, link, workflow, id), keyOf(base, workflow, 'events', id)
+  if kept and state == 'cancelled' then
+    redis.call('UNLINK', events)
+  else
+    redis.call('UNLINK', events, keyOf(base, workflow, 'steps', id))
+  end
   if kept then
     redis.call('ZADD', keyOf(base, workflow, state), 'inf', id)
   else

@@ -1,11 +1,10 @@
 --- @include key_of
-local TRIMMED_A_STATE = 500
+local TRIMMED_AT_ONCE = 500
 
---- Forget the completed and cancelled jobs of a workflow whose records have expired, a bounded batch.
-local function trimEnded(base, workflow, now)
-  for _, state in ipairs({ 'completed', 'cancelled' }) do
-    local ended = keyOf(base, workflow, state)
-    local expired = redis.call('ZCOUNT', ended, '-inf', now)
-    if expired > 0 then redis.call('ZREMRANGEBYRANK', ended, 0, math.min(expired, TRIMMED_A_STATE) - 1) end
-  end
+--- Forget the jobs of a workflow that have ended in a state (completed | cancelled) and whose records have expired, a
+--- bounded batch.
+local function trimEnded(base, workflow, state, now)
+  local ended = keyOf(base, workflow, state)
+  local expired = redis.call('ZCOUNT', ended, '-inf', now)
+  if expired > 0 then redis.call('ZREMRANGEBYRANK', ended, 0, math.min(expired, TRIMMED_AT_ONCE) - 1) end
 end
