@@ -138,6 +138,27 @@ async def a_cancelled_parent_undoes_after_its_children_have_ended(at: Stage, don
     return [await job.cancel(), await job.end(), await job.cancel(), await job.retry()]
 
 
+async def a_tree_is_undone_from_below(at: Stage, done: list[str]) -> object:
+    async def leaf(ctx: Context[str]) -> None:
+        ctx.on_failure("undo", done.append, f"undo {ctx.input}")
+        await ctx.step.do("begin", done.append, ctx.input)
+        await ctx.step.wait_for_event("never")
+
+    async def twig(ctx: Context[str]) -> None:
+        ctx.on_failure("undo", done.append, "undo twig")
+        await ctx.step.run("leaf", leaves, "leaf")
+
+    async def run(ctx: Context[None]) -> None:
+        ctx.on_failure("undo", done.append, "undo root")
+        await ctx.step.run("twig", twigs, "twig")
+
+    leaves = at.ns.create_workflow("leaf", run=leaf)
+    twigs = at.ns.create_workflow("twig", run=twig)
+    job = await at.run(at.ns.create_workflow("root", run=run), None)
+    await at.until(lambda: done == ["leaf"])
+    return [await job.cancel(), await job.end()]
+
+
 async def a_parent_goes_on_without_those_it_holds_back(at: Stage, done: list[str]) -> object:
     async def child(ctx: Context[str]) -> None:
         done.append(ctx.input)
@@ -347,6 +368,7 @@ SCENARIOS: list[Scenario] = [
     a_parent_is_retried,
     a_parent_that_has_undone_is_retried,
     a_cancelled_parent_undoes_after_its_children_have_ended,
+    a_tree_is_undone_from_below,
     a_parent_goes_on_without_those_it_holds_back,
     held_children_are_cancelled,
     a_flow_tells_what_its_children_were,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FLOW: Final = ""
 MARKS: Final = {"completed": ":", "failed": "!", "cancelled": "~"}
 BROKEN: Final = {"failed": ("ChildFailedError", "has failed"), "cancelled": ("ChildCancelledError", "was cancelled")}
+UNDOES_AFTER: Final = frozenset({"\t//undo"})
 PARENT_ENDED: Final = "its parent has ended"
 
 FunctionOf = Callable[["Workflow[Any, Any]", str], "Callable[[Any], Any] | None"]
@@ -95,12 +96,13 @@ class Family:
     def settle(self, entry: Entry, text: str) -> None:
         """A job has ended: its parent hears, and goes on if it waits for no other, or fails with it, up the tree."""
         link = entry.link
-        if link is None:
+        barrier = None if link is None else _counted(entry, link)
+        if link is None or barrier is None:
             return
-        parent, barrier = link.parent, link.parent.barriers.get(link.barrier)
-        if parent.state in {"completed", "cancelled"} or barrier is None:
-            return
-        if barrier.outstanding.pop(entry.id, None) is None:
+        parent = link.parent
+        if parent.awaits == UNDOES_AFTER:
+            if not any(barrier.outstanding for barrier in parent.barriers.values()):
+                self._world.make_runnable(parent)
             return
         _write_end(parent, link.barrier, link.path, entry, text)
         barrier.held.pop(entry.id, None)
@@ -203,12 +205,29 @@ class Family:
             for child in held:
                 self._world.cancel(child, PARENT_ENDED)
 
+    def cancel_before_undo(self, entry: Entry) -> bool:
+        """What a job has started is cancelled, and it undoes when all of that has ended. Whether it waits for any."""
+        below = [child for barrier in entry.barriers.values() for child in barrier.outstanding.values()]
+        if below:
+            entry.state, entry.due_ms, entry.awaits = "parked", None, UNDOES_AFTER
+        for child in below:
+            self._world.cancel(child, PARENT_ENDED)
+        return bool(below)
+
     def cancel_below(self, entry: Entry) -> None:
         """What a job has started, and has not ended, is cancelled with it."""
         for barrier in entry.barriers.values():
             outstanding, barrier.outstanding, barrier.held = tuple(barrier.outstanding.values()), {}, {}
             for child in outstanding:
                 self._world.cancel(child, PARENT_ENDED)
+
+
+def _counted(entry: Entry, link: Link) -> Barrier | None:
+    """The barrier that a child which has ended counts for, once; None where nobody waits for it any more."""
+    parent, barrier = link.parent, link.parent.barriers.get(link.barrier)
+    if parent.state in {"completed", "cancelled"} or barrier is None:
+        return None
+    return barrier if barrier.outstanding.pop(entry.id, None) is not None else None
 
 
 def _write_end(parent: Entry, barrier: str, path: str, child: Entry, text: str) -> None:

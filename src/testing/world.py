@@ -257,9 +257,8 @@ class World:
             return False
         steps[UNDER_WAY_PATH] = f"{how}:{entry.failures}:{text}"
         entry.cancel, entry.stalls = None, 0
-        if how == "cancelled":
-            self.family.cancel_below(entry)
-        self.make_runnable(entry)
+        if how == "failed" or not self.family.cancel_before_undo(entry):
+            self.make_runnable(entry)
         return True
 
     def end(self, entry: Entry, state: Literal["completed", "failed", "cancelled"]) -> None:

@@ -75,8 +75,9 @@ class _Context(Generic[InputT_co, ProgressT_contra]):
         not run again after a crash. One that raises is tried again, as often as the job may be attempted and three
         times at least. Register it before the step that it undoes, and let it cope with that step not having happened.
 
-        When the job is cancelled, the children that it has started are cancelled before anything is undone. A job whose
-        compensations have run starts from the beginning when it is retried. One that is removed undoes nothing.
+        When the job is cancelled, so are the children that it has started, and they have ended before anything is
+        undone. A job whose compensations have run starts from the beginning when it is retried. One that is removed
+        undoes nothing.
 
         Args:
             name: Its name, of its own in its scope among the compensations of the job.

@@ -11,7 +11,7 @@ local function beginAnew(base, workflow, id, text, kids)
   if kids then
     local children = keyOf(base, workflow, 'children', id)
     cascadeEnd(base, workflow, id, 'held', 'cancel')
-    cascadeEnd(base, workflow, id, 'children', 'release')
+    cascadeEnd(base, workflow, id, 'children', 'release', true)
     redis.call('ZREMRANGEBYLEX', keyOf(base, workflow, 'barrier', id), '[\n\255', '+')
     redis.call('ZREMRANGEBYLEX', children, '-', '(//')
     redis.call('ZREMRANGEBYLEX', children, '[//\255', '+')

@@ -15,7 +15,7 @@ local function beginRetention(base, workflow, id, spec, state, now, kids)
   redis.call('ZADD', ended, now + ttl, id)
   trimEnded(base, workflow, state, now)
   if kids then
-    cascadeEnd(base, workflow, id, 'children', 'release')
+    cascadeEnd(base, workflow, id, 'children', 'release', true)
     redis.call('PEXPIRE', keyOf(base, workflow, 'children', id), ttl)
   end
 end

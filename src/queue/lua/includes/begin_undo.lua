@@ -2,9 +2,11 @@
 --- @include arm_wake
 --- @include cascade_end
 --- @include key_of
+--- @include read_clock
 
 --- A job that has registered compensations (`known` of them, or as its checkpoint says) is about to end as failed or
---- cancelled: it runs once more to undo, and ends after that. What it started is cancelled with it before it undoes.
+--- cancelled: it runs once more to undo, and ends after that. What it started is cancelled with it, and has ended before
+--- it undoes.
 --- `how`: failed | cancelled; `text`: failure or reason.
 --- Returns whether it does; false where there is nothing to undo, or that has been done.
 local function beginUndo(base, workflow, id, spec, place, how, text, known)
@@ -19,7 +21,12 @@ local function beginUndo(base, workflow, id, spec, place, how, text, known)
   redis.call('HSET', steps, '//undo', how .. ':' .. failures .. ':' .. text)
   redis.call('HDEL', job, 'cancel', 'awaits', 'stalls', 'holds')
   redis.call('HSET', job, 'token', '')
-  if how == 'cancelled' then cascadeEnd(base, workflow, id, 'barrier', 'cancel') end
+  if how == 'cancelled' and redis.call('EXISTS', keyOf(base, workflow, 'barrier', id)) == 1 then
+    cascadeEnd(base, workflow, id, 'barrier', 'cancel', true)
+    redis.call('HSET', job, 'state', 'parked', 'awaits', '\t//undo')
+    redis.call('ZADD', keyOf(base, workflow, 'parked'), readClock(), id)
+    return true
+  end
   addWaiting(base, workflow, id, spec, place)
   armWake(base, workflow)
   return true

@@ -27,6 +27,11 @@ local function deliverChild(base, workflow, id, link, state, text, now)
   local spec, standing, member = readSpec(record[2]), record[1], workflow .. ':' .. id
   if spec.run ~= parent.run or standing == 'completed' or standing == 'cancelled' then return nil end
   if redis.call('ZREM', keyOf(base, above, 'barrier', aboveId), barrier .. '\n' .. member) == 0 then return nil end
+  if record[4] == '\t//undo' then
+    -- it was cancelled, and undoes once all that it started has ended, however
+    if redis.call('EXISTS', keyOf(base, above, 'barrier', aboveId)) == 0 then wakeFromSleep(base, above, aboveId) end
+    return nil
+  end
   writeEnd(base, above, aboveId, barrier, parent.path, workflow, id, state, text)
   if parent.most > 0 then
     redis.call('ZREM', keyOf(base, above, 'held', aboveId), heldMember(barrier, parent.path, member))
