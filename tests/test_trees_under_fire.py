@@ -5,10 +5,15 @@ import os
 import random
 from pathlib import Path
 
-from lanner import Flow, WorkflowNamespace
+import pytest
+
+from lanner import Flow, Job, JobCancelledError, WorkflowNamespace
 from support.crew import Crew, crew
+from support.family import notes_in
 from support.forest import LEAVES, TWIGS, Place, define, expected
 from support.jobs import Look
+from support.orchard import define as define_orchard
+from support.orchard import name_of
 from support.waiting import wait_until
 
 # fewer where a machine is too slow for the whole size
@@ -69,3 +74,41 @@ async def test_all_flows_end_right_while_workers_are_killed(
             fire.cancel()
             assert values == [expected(number) for number in range(TREES // 2)]
             await wait_until(look.all_have_followed, ENDS_WITHIN)
+
+
+async def test_all_trees_are_undone_from_below_when_they_are_cancelled_while_workers_are_killed(
+    redis_url: str, namespace_id: str, tmp_path: Path, look: Look
+) -> None:
+    rng = random.Random(TREES)
+    number_of_trees = max(TREES // 10, 1)
+
+    async def cancel(job: Job[None]) -> None:
+        await asyncio.sleep(rng.uniform(0, number_of_trees / 20))
+        await job.cancel("enough")
+        with pytest.raises(JobCancelledError, match="enough"):
+            await job.wait(ENDS_WITHIN)
+
+    async with WorkflowNamespace(namespace_id, redis=redis_url) as ns:
+        trees = define_orchard(ns)
+        jobs = await trees.run_many([Place(number) for number in range(number_of_trees)])
+        async with crew(define_orchard, namespace_id, redis_url, tmp_path, processes=3) as at_work:
+            fire = asyncio.create_task(_fire(at_work, rng))
+            await asyncio.gather(*map(cancel, jobs))
+            fire.cancel()
+            await wait_until(look.all_have_followed, ENDS_WITHIN)
+        for workflow in ns.workflows:
+            counts = await workflow.counts()
+            assert (counts.waiting, counts.delayed, counts.parked, counts.active) == (0, 0, 0, 0)
+    notes = notes_in(tmp_path)
+    did = {note.removeprefix("did ") for note in notes if note.startswith("did ")}
+    undid = [note.removeprefix("undid ") for note in notes if note.startswith("undid ")]
+    assert did <= set(undid)
+    assert any(name.startswith("leaf") for name in did), "some had come so far"
+    first, last = {name: undid.index(name) for name in undid}, {name: place for place, name in enumerate(undid)}
+    for name, place in last.items():
+        kind, tree, *rest = name.split()
+        if kind != "tree":
+            above = (
+                name_of("twig", Place(int(tree), int(rest[0]))) if kind == "leaf" else name_of("tree", Place(int(tree)))
+            )
+            assert place < first[above], f"{name} is undone before {above}"
