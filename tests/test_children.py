@@ -355,3 +355,27 @@ async def test_a_failure_for_good_of_a_child_says_so_in_the_parent(ns: WorkflowN
     async with ns.worker():
         with pytest.raises(JobFailedError, match="NonRetryableError: never"):
             await workflow.execute("x", timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("how", ["run", "map"])
+@pytest.mark.parametrize(("group", "cap"), [("g", 1), ("other", 1), ("g", None)])
+async def test_a_child_that_would_wait_for_the_group_that_its_parent_holds_is_refused(
+    ns: WorkflowNamespace, how: str, group: str, cap: int | None
+) -> None:
+    async def count(ctx: Context[int]) -> int:
+        if ctx.input == 0:
+            return 0
+        if how == "run":
+            return 1 + await ctx.step.run("below", counts, ctx.input - 1, group=group)
+        return 1 + sum(await ctx.step.map("below", counts, [ctx.input - 1], group=group))
+
+    counts: Workflow[int, int] = ns.create_workflow("count", run=count, group_order="strict", group_concurrency=cap)
+    async with ns.worker():
+        job = await counts.run(1, group="g")
+        if (group, cap) == ("g", 1):
+            with pytest.raises(JobFailedError, match="holds group 'g' while it waits") as raised:
+                await job.wait(PATIENCE)
+            assert raised.value.type == "InvalidArgumentError"
+            assert (await job.tree()).size == 0
+        else:
+            assert await job.wait(PATIENCE) == 1

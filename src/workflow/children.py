@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, overload
 
+import msgspec
+
 from ..errors import ChildCancelledError, ChildFailedError, InvalidArgumentError, MapFailedError, StepError
 from ..queue.options import BaseOptions
+from ..queue.spec import Spec
 from ..queue.validation import check_cap, check_choice, check_int, shown
 from .calls import Call, Scope, here
 from .journal import CANCELLED, CHILD_DONE, CHILD_STARTED, DONE, PENDING, Kind, read_checkpoint
@@ -124,6 +127,7 @@ class ChildSteps:
                 engine.must_run(call)
                 with engine.observe(call.kind, name, call.path):
                     child = await workflow.new_child(call.path, child_id, input, options)
+                    _check_group(engine, name, workflow, child)
                     await engine.start_children(call, [child], policy="fail")
                     await engine.await_children(call, call.path, [call.path])
             kept = True
@@ -265,7 +269,9 @@ class ChildSteps:
                 with engine.observe(call.kind, name, call.path):
                     children: list[NewChild] = []
                     for path, value in zip(paths, inputs, strict=True):
-                        children.append(await workflow.new_child(path, engine.journal.child_id(path), value, options))
+                        child = await workflow.new_child(path, engine.journal.child_id(path), value, options)
+                        _check_group(engine, name, workflow, child)
+                        children.append(child)
                         if len(children) % PREPARED_AT_ONCE == 0:
                             await asyncio.sleep(0)  # others of the loop get their turn
                     await engine.start_children(call, children, policy=policy, most=most)
@@ -309,6 +315,18 @@ def _check(engine: Engine, name: str, workflow: object, options: Mapping[str, An
     for option in MEANINGLESS:
         if option in options:
             raise InvalidArgumentError(f"step {name!r}: {option}= has no meaning for a child; leave it out")
+
+
+def _check_group(engine: Engine, name: str, workflow: Workflow[Any, Any], child: NewChild) -> None:
+    """A run that keeps its group while it waits cannot wait for what waits for the group."""
+    group = engine.spec.group if engine.spec.strict else ""
+    if not group or workflow.id != engine.program.workflow or workflow.queue.declared.get("group") != 1:
+        return
+    if msgspec.json.decode(child.spec, type=Spec).group == group:
+        raise InvalidArgumentError(
+            f"step {name!r}: the run holds group {group!r} while it waits (group_order='strict'), and the child would "
+            f"wait for the same group: give it another group="
+        )
 
 
 def _check_inputs(inputs: object) -> None:
