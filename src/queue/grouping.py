@@ -1,14 +1,21 @@
 """Items gather while a call is on the wire; the next call carries all of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from ..errors import ClosedError
 from .calling import ScriptError
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+
+
+class _Entry(NamedTuple, Generic[ItemT, ResultT]):
+    item: ItemT
+    future: asyncio.Future[ResultT]
+    since: float
 
 
 class Grouper(Generic[ItemT, ResultT]):
@@ -24,55 +31,84 @@ class Grouper(Generic[ItemT, ResultT]):
         size: Callable[[ItemT], int],
         most: int = 200,
         most_bytes: int = 1 << 20,
+        timeout: float | None = None,
     ) -> None:
-        """Send with ``send``, which gives one result an item; ``size`` is an item's weight in bytes."""
+        """Send with ``send``, which gives one result an item; ``size`` is an item's weight in bytes.
+
+        An item that has no answer for ``timeout`` seconds, those before it included, fails with ``TimeoutError``.
+        """
         self._send = send
         self._size = size
         self._most = most
         self._most_bytes = most_bytes
-        self._pending: list[tuple[ItemT, asyncio.Future[ResultT]]] = []
+        self._timeout = timeout
+        self._pending: list[_Entry[ItemT, ResultT]] = []
+        self._sent: list[_Entry[ItemT, ResultT]] = []
         self._pump: asyncio.Task[None] | None = None
+        # one timer for all: items time out in the order in which they came
+        self._timer: asyncio.TimerHandle | None = None
 
-    async def submit(self, item: ItemT) -> ResultT:
-        """Send an item with others and give its result, or raise what the call raised."""
-        future: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
-        self._pending.append((item, future))
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is on the wire or waits for its turn."""
+        return self._pump is None
+
+    def submit(self, item: ItemT) -> asyncio.Future[ResultT]:
+        """Send an item with others; the future has its result, or raises what the call raised."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[ResultT] = loop.create_future()
+        self._pending.append(_Entry(item, future, time.monotonic()))
         if self._pump is None:
-            self._pump = asyncio.create_task(self._run(), name="lanner grouper")
-        return await future
+            self._pump = loop.create_task(self._run(), name="lanner grouper")
+        if self._timer is None and self._timeout is not None:
+            self._timer = loop.call_later(self._timeout, self._look, self._timeout)
+        return future
 
     async def aclose(self) -> None:
         """Stop sending; what was not answered fails."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.wait([self._pump])
 
+    def _look(self, timeout: float) -> None:
+        """Fail what has waited for too long."""
+        now, left = time.monotonic(), timeout
+        self._timer = None
+        waiting = [entry for entry in (*self._sent, *self._pending) if not entry.future.done()]
+        for entry in waiting:
+            left = entry.since + timeout - now
+            if left > 0:
+                self._timer = asyncio.get_running_loop().call_later(left, self._look, timeout)
+                return
+            entry.future.set_exception(TimeoutError())
+
     async def _run(self) -> None:
-        group: list[tuple[ItemT, asyncio.Future[ResultT]]] = []
         try:
             while self._pending:
-                group = self._take()
-                await self._deliver(group)
+                self._sent = self._take()
+                await self._deliver(self._sent)
         finally:
             self._pump = None
-            _fail([*group, *self._pending], ClosedError("closed before an answer came; it may have been done"))
-            self._pending = []
+            _fail([*self._sent, *self._pending], ClosedError("closed before an answer came; it may have been done"))
+            self._pending, self._sent = [], []
 
-    def _take(self) -> list[tuple[ItemT, asyncio.Future[ResultT]]]:
+    def _take(self) -> list[_Entry[ItemT, ResultT]]:
         size = count = 0
-        for item, _ in self._pending[: self._most]:
-            size += self._size(item)
+        for entry in self._pending[: self._most]:
+            size += self._size(entry.item)
             if count and size > self._most_bytes:
                 break
             count += 1
         group, self._pending = self._pending[:count], self._pending[count:]
-        return [entry for entry in group if not entry[1].done()]
+        return [entry for entry in group if not entry.future.done()]
 
-    async def _deliver(self, group: list[tuple[ItemT, asyncio.Future[ResultT]]]) -> None:
+    async def _deliver(self, group: list[_Entry[ItemT, ResultT]]) -> None:
         if not group:
             return
         try:
-            results = await self._send([item for item, _ in group])
+            results = await self._send([entry.item for entry in group])
         except ScriptError as error:
             if len(group) == 1:
                 _fail(group, error)
@@ -81,12 +117,12 @@ class Grouper(Generic[ItemT, ResultT]):
         except Exception as error:  # noqa: BLE001 - it belongs to those who submitted
             _fail(group, error)
         else:
-            for (_, future), result in zip(group, results, strict=True):
-                if not future.done():
-                    future.set_result(result)
+            for entry, result in zip(group, results, strict=True):
+                if not entry.future.done():
+                    entry.future.set_result(result)
 
 
-def _fail(group: Sequence[tuple[ItemT, asyncio.Future[ResultT]]], error: Exception) -> None:
-    for _, future in group:
-        if not future.done():
-            future.set_exception(error)
+def _fail(group: Iterable[_Entry[ItemT, ResultT]], error: Exception) -> None:
+    for entry in group:
+        if not entry.future.done():
+            entry.future.set_exception(error)

@@ -1,16 +1,14 @@
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from . import keys
 from .calling import Caller, Pauses
-from .link import Link, NotSentError, UnansweredError
+from .link import Link, LinkClosedError, NotSentError, UnansweredError
 from .outage import Outage
 from .scripts.claiming import pass_wake
 from .wire import ReplyError
 
-logger: Final = logging.getLogger(__name__)
 # how much later than its time-out a blocking pop may answer before its connection counts as broken
 SLACK: Final = 5.0
 NUDGE: Final = "nudge"
@@ -105,8 +103,15 @@ class Listener:
             await pass_wake(self._call, workflow=workflow, instants=False)
 
     async def _nudge(self) -> None:
-        try:
-            await self._call.link.call("LPUSH", self._control_key, NUDGE)
-            await self._call.link.call("PEXPIRE", self._control_key, 60_000)
-        except (NotSentError, UnansweredError) as error:
-            logger.debug("the pop is not cut short, it will end by itself: %s", error)
+        """Have the pop that is under way end, until it is known to."""
+        pauses, send = Pauses(), self._call.link.call
+        while True:
+            try:
+                await send("LPUSH", self._control_key, NUDGE)
+                await send("PEXPIRE", self._control_key, 60_000)
+            except LinkClosedError:
+                return
+            except (NotSentError, UnansweredError):
+                await asyncio.sleep(pauses.next())
+            else:
+                return

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -223,7 +223,7 @@ class Queue(Listing, Stream):
         async with job.waiting(runtime, seconds):
             with runtime.waiters.expect(self.id, new.id, run) as waiter:
                 process = await runtime.waiters.ready()
-                standing = await runtime.submit(replace(new, waiter=f"waiters {process}"))
+                standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"waiters {process}"))
                 job = self.added(new, run, standing, if_exists)
                 # a look after a gap in the subscription may have come before the job did
                 if standing is None and (end := await waiter.future).state not in NOT_THERE:
@@ -238,7 +238,7 @@ class Queue(Listing, Stream):
         runtime = await self.namespace.runtime()
         with runtime.waiters.watch(self.id, new.id, run) as watch:
             process = await runtime.waiters.ready()
-            standing = await runtime.submit(replace(new, waiter=f"watchers {process}"))
+            standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"watchers {process}"))
             job = self.added(new, run, standing, if_exists)
             if standing is None:
                 async for happening in watch.happenings():

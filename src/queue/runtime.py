@@ -43,7 +43,9 @@ class Runtime:
         self.waiters = Waiters(self.call, connector, self._producer)
         self._adding = asyncio.Lock()
         self._adder = Grouper(
-            partial(self.add, what=GROUP), size=lambda new: len(new.data) + len(new.spec) + len(new.id)
+            partial(self.add, what=GROUP),
+            size=lambda new: len(new.data) + len(new.spec) + len(new.id),
+            timeout=timeout,
         )
 
     async def open(self) -> None:
@@ -90,9 +92,11 @@ class Runtime:
         Raises:
             RedisUnavailableError: Redis did not answer in time, be it for the jobs that are before it.
         """
+        if self._adder.idle and not self._adding.locked():
+            # nobody to go together with: those who come meanwhile go together after it
+            return (await self.add([new]))[0]
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._adder.submit(new)
+            return await self._adder.submit(new)
         except TimeoutError:
             raise RedisUnavailableError(
                 f"{_named([new])}: no answer within {self._timeout:g} s. It may have been done all the same."
@@ -109,13 +113,10 @@ class Runtime:
         """
         # a receipt is that of the last call: a second one on the wire would hide the first
         began = time.monotonic()
-        try:
-            async with asyncio.timeout(self._timeout):
-                await self._adding.acquire()
-        except TimeoutError:
-            raise RedisUnavailableError(
-                f"{what or _named(jobs)}: calls before it had no answer for {self._timeout:g} s. Nothing was done."
-            ) from None
+        if self._adding.locked():
+            await self._wait_for_turn(jobs, what)
+        else:
+            await self._adding.acquire()
         try:
             self._number += 1
             number = self._number
@@ -127,6 +128,15 @@ class Runtime:
             )
         finally:
             self._adding.release()
+
+    async def _wait_for_turn(self, jobs: Sequence[NewJob], what: str) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._adding.acquire()
+        except TimeoutError:
+            raise RedisUnavailableError(
+                f"{what or _named(jobs)}: calls before it had no answer for {self._timeout:g} s. Nothing was done."
+            ) from None
 
     async def add_flow(self, nodes: Sequence[FlowNode]) -> Standing | None:
         """Add a tree of jobs in one call. None, or the job that has the root's id.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack
 
@@ -56,7 +56,7 @@ class _Run:
             # the nonce stays: the handle that was given out is for this life of the job; and so does who collected it
             trace = msgspec.json.decode(collected.spec, type=Spec).trace
             spec = msgspec.structs.replace(msgspec.json.decode(new.spec, type=Spec), run=run, trace=trace)
-            self.prepared = replace(new, spec=msgspec.json.encode(spec).decode()), run
+            self.prepared = msgspec.structs.replace(new, spec=msgspec.json.encode(spec).decode()), run
 
     def drop(self) -> None:
         """It is not going to be sent."""

@@ -1,12 +1,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from ..calling import Caller
 from ..wire import Argument
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(msgspec.Struct, frozen=True):
     """A job as it is sent.
 
     ``at``: empty for now, ``+ms`` from now, or an instant in ms. ``waiter``: who hears of it from the start, as
