@@ -12,9 +12,9 @@ local function cascadeEnd(base, workflow, id, kind, how, keeps)
   local to = keyOf(base, nil, '@cascade', name)
   if keeps then
     redis.call('COPY', from, to)
-    redis.call('PERSIST', to)
   else
     redis.call('RENAME', from, to)
   end
+  redis.call('PERSIST', to)
   redis.call('SADD', keyOf(base, nil, 'cascades'), name)
 end

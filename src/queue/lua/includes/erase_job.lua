@@ -8,7 +8,7 @@ local function eraseJob(base, workflow, id, kids)
     keyOf(base, workflow, 'events', id), keyOf(base, workflow, 'log', id))
   if kids then
     cascadeEnd(base, workflow, id, 'held', 'cancel')
-    cascadeEnd(base, workflow, id, 'children', 'release', true)
+    cascadeEnd(base, workflow, id, 'children', 'release')
     redis.call('UNLINK', keyOf(base, workflow, 'barrier', id), keyOf(base, workflow, 'children', id))
   end
 end
