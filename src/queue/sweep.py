@@ -8,7 +8,7 @@ from .scripts.descending import end_descendants
 
 logger: Final = logging.getLogger(__name__)
 LONGEST_INTERVAL_MS: Final = 30_000
-RECOVERED_AT_ONCE: Final = 200
+RECOVERED_AT_ONCE: Final = 100
 ENDED_AT_ONCE: Final = 50
 
 

@@ -23,16 +23,16 @@ local ENDED_ALONG = 50
 requireMemory(KEYS[1])
 local base, worker, number, lease, total = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, token, last = readClock(), worker .. ':' .. number, 5 + 6 * tonumber(ARGV[5])
-local wants, indexes = {}, {}
+local wants = {}
 for i = last + 1, #ARGV, 2 do
   wants[#wants + 1] = { ARGV[i], tonumber(ARGV[i + 1]) }
-  indexes[ARGV[i]] = #wants
 end
 
 local caller = worker .. '/' .. number % 2
 local receipt = readReceipt(base, caller, number)
 if receipt then
-  local claims = {}
+  local claims, indexes = {}, {}
+  for i, want in ipairs(wants) do indexes[want[1]] = i end
   for i = 2, #receipt do
     local workflow, id = string.match(receipt[i], '^([^:]*):(.*)$')
     local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'token', 'data', 'spec', 'failures')
@@ -56,12 +56,10 @@ local more = cascadesWait(base) and endDescendants(base, ENDED_ALONG, now) == EN
 local claims, again, busy = reserve(base, token, lease, total, wants, now)
 if more then again = now end
 if readLimits(base).concurrency < math.huge then wakeCapped(base, now) end
-local function rest(workflow)
-  if not busy[workflow] then restCounter(base, workflow) end
-  busy[workflow] = true
+for i = 7, last, 6 do busy[ARGV[i]] = busy[ARGV[i]] or false end
+for workflow, is in pairs(busy) do
+  if not is then restCounter(base, workflow) end
 end
-for _, want in ipairs(wants) do rest(want[1]) end
-for i = 7, last, 6 do rest(ARGV[i]) end
 local answers = { table.concat(statuses) }
 for _, claim in ipairs(claims) do answers[#answers + 1] = wants[claim[1]][1] .. ':' .. claim[2] end
 writeReceipt(base, caller, number, answers)

@@ -28,14 +28,13 @@ local function addTogether(base, workflow, jobs, now, answers)
   local created, places = string.format('{"created":%.0f,', now), {}
   for i, job in ipairs(jobs) do
     local text = created .. string.sub(job[2], 2)
-    local role, process = string.match(job[5], '^(%a+) (.*)$')
-    if role then
+    if job[5] ~= '' then
+      local role, process = string.match(job[5], '^(%a+) (.*)$')
       redis.call('HSET', keys[i], 'state', 'waiting', 'data', job[3], 'spec', text, role, process)
     else
       redis.call('HSET', keys[i], 'state', 'waiting', 'data', job[3], 'spec', text)
     end
-    places[2 * i - 1] = string.format('%.0f', frontOf(job[6].priority) + counter + i)
-    places[2 * i] = 'j:' .. job[1]
+    places[2 * i - 1], places[2 * i] = frontOf(job[6].priority) + counter + i, 'j:' .. job[1]
     emitEvent(base, workflow, 'added', job[1])
     answers[#answers + 1] = ''
   end

@@ -11,7 +11,7 @@
 --- @include throttle_group when needed
 local UNCLAIMABLE_AT_ONCE = 64
 local UNREADABLE_FOR = 5000
-local GROUP = string.byte('g')
+local GROUP = 103 -- 'g'
 
 --- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims`.
 --- A group's next job comes into the order as soon as the one before it is claimed. A job that the budgets refuse keeps
@@ -25,7 +25,6 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
     open, again = roomWithin(shared)
   end
   local ready = keyOf(base, workflow, 'ready')
-  local deadline, prefix = string.format('%.0f', now + lease), workflow .. ':'
   local ids, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
   while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
@@ -53,7 +52,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       if claim then
         claims[#claims + 1] = claim
         ids[#ids + 1] = id
-        leases[2 * #ids - 1], leases[2 * #ids] = deadline, prefix .. id
+        leases[2 * #ids - 1], leases[2 * #ids] = now + lease, workflow .. ':' .. id
         if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
         if started then
           starts = starts + 1

@@ -3,7 +3,7 @@
 --- @include read_spec
 --- @include rest_counter
 --- @include unplace_job
-local EXPIRED_AT_ONCE = 100
+local EXPIRED_AT_ONCE = 50
 
 --- Fail the jobs that were not started in time, a bounded batch.
 --- Returns the instant at which to look again (0: more have expired), or nil.

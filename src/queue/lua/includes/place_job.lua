@@ -13,11 +13,10 @@ local function placeJob(base, workflow, id, spec, score, holds)
   else
     score = front + redis.call('INCR', counter)
   end
-  local place = string.format('%.0f', score)
   if spec.group == '' or holds then
-    redis.call('ZADD', keyOf(base, workflow, 'ready'), place, 'j:' .. id)
+    redis.call('ZADD', keyOf(base, workflow, 'ready'), score, 'j:' .. id)
   else
-    redis.call('ZADD', keyOf(base, workflow, 'g', spec.group), place, id)
+    redis.call('ZADD', keyOf(base, workflow, 'g', spec.group), score, id)
     -- a job that goes on with an attempt takes nothing from the group's budget
     if resumed then redis.call('ZREM', keyOf(base, workflow, 'throttled'), spec.group) end
     maintainGroup(base, workflow, spec.group)

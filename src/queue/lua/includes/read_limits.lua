@@ -6,8 +6,12 @@ local LIMITS_READ = {}
 local function readLimits(base, workflow)
   local name = workflow or ''
   if LIMITS_READ[name] then return LIMITS_READ[name] end
-  local stored = {}
   local fields = redis.call('HGETALL', keyOf(base, workflow, 'limits'))
+  if #fields == 0 then
+    LIMITS_READ[name] = { concurrency = math.huge, group = 1, paused = false, stream = 0 }
+    return LIMITS_READ[name]
+  end
+  local stored = {}
   for i = 1, #fields, 2 do stored[fields[i]] = fields[i + 1] end
   local function cap(what, default)
     local text = stored['override:' .. what] or stored['declared:' .. what]

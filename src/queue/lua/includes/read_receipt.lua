@@ -5,8 +5,9 @@
 local function readReceipt(base, caller, number)
   local receipt = redis.call('GET', keyOf(base, nil, '@receipt', caller))
   if not receipt then return nil end
+  local known, from = string.match(receipt, '^(%d+)\n()')
+  if tonumber(known) < tonumber(number) then return nil end
   local answers = {}
-  for line in string.gmatch(receipt .. '\n', '([^\n]*)\n') do answers[#answers + 1] = line end
-  if tonumber(table.remove(answers, 1)) < tonumber(number) then return nil end
+  for line in string.gmatch(string.sub(receipt, from) .. '\n', '([^\n]*)\n') do answers[#answers + 1] = line end
   return answers
 end

@@ -1,6 +1,6 @@
 --- @include drop_failed
 --- @include key_of
-local TRIMMED_AT_ONCE = 100
+local TRIMMED_AT_ONCE = 10
 
 --- Drop the oldest failed jobs beyond `count` (-1: no bound) and those older than `age` ms (0: no bound).
 local function trimFailed(base, workflow, count, age, now)
