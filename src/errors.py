@@ -118,7 +118,7 @@ class JobFailedError(JobError):
 
     # `type` is the name the field uses for an exception's class name
     def __init__(self, *, workflow: str, job_id: str, type: str, message: str, traceback: str = "") -> None:
-        text = f"job {job_id!r} of workflow {workflow!r} failed: {type}: {message}"
+        text = f"job {job_id!r} of workflow {workflow!r} failed: {type}" + (f": {message}" if message else "")
         if traceback:
             text += f"\n\nwhere it ran:\n{traceback.rstrip()}"
         super().__init__(text, workflow=workflow, job_id=job_id)

@@ -87,6 +87,17 @@ async def test_the_end_of_a_job_that_failed_or_was_cancelled_is_raised(namespace
             await failed.wait(PATIENCE)
 
 
+async def test_a_failure_without_a_text_is_told_by_its_type(namespace: Namespace) -> None:
+    async def fail(_: Claim) -> None:
+        raise OSError
+
+    queue = namespace.queue("q")
+    async with worker_of(queue, fail):
+        job = await queue.add("x", id="a")
+        with pytest.raises(JobFailedError, match=r"^job 'a' of workflow 'q' failed: OSError\n\nwhere it ran:\nTrace"):
+            await job.wait(PATIENCE)
+
+
 @pytest.mark.parametrize("size", [0, 1, 16_384, 16_385, 300_000])
 @pytest.mark.parametrize("ttl", [0, 60])
 async def test_a_result_of_any_size_arrives_also_when_nothing_is_kept(
