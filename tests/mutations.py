@@ -158,7 +158,7 @@ MUTATIONS: Final = (
         "renew_claims",
         "record[1] == ARGV[i + 2]",
         "record[1]",
-        MODEL,
+        f"{RECOVERY}::test_a_claim_that_was_taken_over_is_not_renewed",
     ),
     lua(
         "a call that was answered changes nothing",
@@ -171,8 +171,8 @@ MUTATIONS: Final = (
     lua(
         "a cancellation that was asked for decides how a run ends",
         "apply_outcome",
-        "kind, text = 'cancelled', record[3]",
-        "",
+        "if record[3] then\n    if kind",
+        "if false then\n    if kind",
         "test_cancel.py::test_a_cancellation_that_is_swallowed_counts_all_the_same",
         MODEL,
     ),
@@ -197,7 +197,7 @@ MUTATIONS: Final = (
         "promote_due",
         "tonumber(record[3] or nil)",
         "nil",
-        "test_claim_order.py::test_a_job_that_goes_on_returns_to_its_place",
+        "test_claim_order.py::test_a_job_that_slept_while_others_came_is_before_them",
         MODEL,
     ),
     lua(

@@ -115,6 +115,25 @@ async def test_a_job_that_goes_on_returns_to_its_place(
     assert order == ["a", "a", "a", "b", "c"]
 
 
+async def test_a_job_that_slept_while_others_came_is_before_them(namespace: Namespace, look: Look) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+
+    async def handle(claim: Claim) -> Any:
+        first = claim.id not in desk.started
+        result = await desk(claim)
+        return Suspended(claim.now_ms() + 3_600_000) if claim.id == "sleeps" and first else result
+
+    desk.let_go("sleeps", "later")
+    jobs = [await queue.add("x", id=job_id) for job_id in ("sleeps", "holds")]
+    async with worker_of(queue, handle, concurrency=1):
+        await desk.runs("holds")
+        jobs.append(await queue.add("x", id="later"))
+        look("ZADD", "q:delayed", 1, "sleeps")
+        desk.let_go("holds")
+        await results_of(jobs)
+    assert desk.started == ["sleeps", "holds", "sleeps", "later"]
+
+
 async def test_a_recovered_job_returns_to_its_place(namespace: Namespace, look: Look) -> None:
     queue, desk = namespace.queue("q"), Desk()
     jobs = [await queue.add("x", id=job_id, priority=1) for job_id in "abc"]

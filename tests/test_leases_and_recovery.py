@@ -14,7 +14,7 @@ import pytest
 from lanner.errors import JobCancelledError, JobFailedError
 from lanner.queue import Claim, EndReason, Failure, Namespace, Outcome, Record, Released, Retry, Suspended
 from lanner.queue.queue import Added
-from lanner.queue.scripts.claiming import settle, sweep_claims
+from lanner.queue.scripts.claiming import renew_claims, settle, sweep_claims
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import Server
@@ -224,6 +224,22 @@ async def test_a_claim_that_is_taken_over_ends_its_run_and_refuses_what_it_write
             assert other.claims["a"].steps == {"before": "kept"}
             other.open()
             assert await job.wait(PATIENCE) == "x"
+
+
+async def test_a_claim_that_was_taken_over_is_not_renewed(namespace: Namespace, look: Look) -> None:
+    queue, call = namespace.queue("q"), (await namespace.runtime()).call
+    await queue.add("x", id="a")
+    claims = await vanish(namespace, "q")
+    await asyncio.sleep(0.005)
+    await sweep(namespace)
+    assert await renew_claims(call, lease=60_000, claims=claims) == b"0"
+    claims += await vanish(namespace, "q", lease_ms=60_000)
+    deadline = look("ZSCORE", "active", "q:a")
+    assert await renew_claims(call, lease=600_000, claims=claims[:1]) == b"0"
+    assert look("ZSCORE", "active", "q:a") == deadline
+    assert await renew_claims(call, lease=600_000, claims=claims) == b"01"
+    assert float(look("ZSCORE", "active", "q:a")) > float(deadline)
+    await queue.remove("a")
 
 
 async def test_the_outcome_of_a_claim_that_was_taken_over_is_refused(

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from support.leftovers import leftovers_of
 
@@ -31,6 +31,7 @@ def check(model: Model, held: Held, clock: Clock) -> None:
     _check_instants("active", held, clock, {f"{job.workflow}:{job.id}": job.deadline for job in model.having("active")})
     _check_limiters(model, held, clock)
     _check_windows(model, held, clock)
+    _check_refusals(model, held)
 
 
 def _check_record(job: Job, held: Held, clock: Clock) -> None:
@@ -204,7 +205,7 @@ def _check_ttl(name: str, until: int, held: Held, clock: Clock) -> None:
     assert earliest - held.now - SLACK <= left <= latest - held.now + SLACK, f"{name} expires in {left} ms"
 
 
-def refusals(model: Model, held: Held) -> Iterable[str]:
-    """Workflows whose refusal by the namespace cap is noted otherwise than it was."""
-    stored = held.zset("capped")
-    yield from (name for name in stored.keys() ^ model.refusals.keys())
+def _check_refusals(model: Model, held: Held) -> None:
+    """The workflows that the namespace cap has refused are those that it has."""
+    assert held.zset("capped").keys() == model.refusals.keys()
+    assert held.zset("capped:seen").keys() == model.refusals.keys()

@@ -361,6 +361,7 @@ class Model:
             if job.state in ENDED and job.gone <= self.now:
                 del self.jobs[key]
         self.windows = {key: window for key, window in self.windows.items() if window[1] > self.now}
+        self.refusals = {}
 
     def room_in_namespace(self) -> float:
         """How many more the namespace may run."""
