@@ -58,7 +58,7 @@ MUTATIONS: Final = (
     Mutation(
         "a worker claims no more than its slots",
         "settling.py",
-        (("min(max(self._free(), 0), CLAIMED_AT_ONCE)", "CLAIMED_AT_ONCE"), ("self._free() > 0 and ", "")),
+        (("min(max(self._free(), 0), CLAIMED_AT_ONCE)", "CLAIMED_AT_ONCE"),),
         (f"{FILLED}[worker]",),
     ),
     lua(
