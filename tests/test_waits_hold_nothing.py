@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lanner import Context, JobSuspended, SyncContext, Workflow, WorkflowNamespace
-from support.jobs import PATIENCE, RELIES_ON_WAKING
+from support.jobs import PATIENCE, RELIES_ON_WAKING, Look
 from support.servers import PrivateServer, Server
 from support.waiting import wait_until
 
@@ -85,25 +85,27 @@ async def test_a_sleeping_job_survives_a_restart_of_redis_and_of_every_worker(ow
 
 
 async def test_an_idle_worker_wakes_for_each_sleeper_not_before_its_instant_and_no_attempt_is_used(
-    server: Server, namespace_id: str
+    server: Server, namespace_id: str, look: Look
 ) -> None:
-    early: list[float] = []
+    early: list[timedelta] = []
 
-    async def sleep(ctx: Context[float]) -> int:
-        loop = asyncio.get_running_loop()
-        for number in range(2):
-            began = begun.setdefault((ctx.job_id, number), loop.time())
-            await ctx.step.wait(f"wait {number}", ctx.input)
-            if (slept := loop.time() - began) < ctx.input - 0.01:
-                early.append(slept)
+    def redis_time() -> datetime:
+        return datetime.fromtimestamp(look.now() / 1000, UTC)
+
+    async def sleep(ctx: Context[list[datetime]]) -> int:
+        for number, instant in enumerate(ctx.input):
+            await ctx.step.wait_until(f"wait {number}", instant)
+            if redis_time() < instant:
+                early.append(instant - redis_time())
         return ctx.attempt
 
-    begun: dict[tuple[str, int], float] = {}
     async with WorkflowNamespace(namespace_id, redis=server.url) as ns:
         workflow = ns.create_workflow("flow", run=sleep, max_attempts=1)
         # nothing but the exact instant brings a sleeper back in time
         async with workflow.worker(concurrency=1, safety=RELIES_ON_WAKING):
-            jobs = await workflow.run_many([1.2, 1.6, 1.3, 1.9])
+            now = redis_time()
+            pairs = [(1.2, 2.9), (1.6, 1.7), (1.3, 3.3), (1.9, 4.0)]
+            jobs = await workflow.run_many([[now + timedelta(seconds=each) for each in pair] for pair in pairs])
             assert await asyncio.gather(*(job.wait(PATIENCE) for job in jobs)) == [1, 1, 1, 1]
     assert early == []
 
