@@ -11,6 +11,7 @@ from lanner.queue.scripts.loader import load
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import Server
+from support.unstoppable import Unstoppable
 from support.waiting import wait_until
 
 LONG = 3600
@@ -166,7 +167,7 @@ async def test_a_thread_that_cannot_be_ended_keeps_its_slot_and_its_late_result_
 
     async def handle(claim: Claim) -> str:
         started.append(claim.id)
-        claim.threads = lambda: int(not thread_ends.is_set())
+        claim.run_by(Unstoppable(thread_ends))
         running.set()
         while not thread_ends.is_set():
             try:

@@ -13,6 +13,7 @@ from lanner.queue.scripts.loader import load
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import Server
+from support.unstoppable import Unstoppable
 from support.waiting import wait_until
 
 LONG = 3600
@@ -249,7 +250,7 @@ async def test_a_job_is_not_handed_back_while_its_thread_runs(namespace: Namespa
     running = asyncio.Event()
 
     async def handle(claim: Claim) -> Completed:
-        claim.threads = lambda: int(not thread_ends.is_set())
+        claim.run_by(Unstoppable(thread_ends))
         running.set()
         while not thread_ends.is_set():
             try:

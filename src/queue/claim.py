@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Final, Protocol
 
 from .outcome import Outcome
 from .spec import Spec
@@ -15,6 +16,23 @@ class EndReason(StrEnum):
     CANCELLED = "cancelled"
     SHUTDOWN = "shutdown"
     TIMEOUT = "timeout"
+
+
+NONE_SPARED: Final[frozenset[EndReason]] = frozenset()
+
+
+class ClaimRun(Protocol):
+    """What runs a claim's job, and is told of what its worker hears."""
+
+    def end(self, reason: EndReason) -> None:
+        """The worker ends the run."""
+
+    def event_arrived(self, name: str) -> None:
+        """An event has arrived for the job."""
+
+    def count_threads(self) -> int:
+        """How many threads of it are going: the job is not handed back while there are any."""
+        ...
 
 
 class Claim:
@@ -33,14 +51,13 @@ class Claim:
         detail: What came with the reason: that of a cancellation.
         spared: Reasons that do not end it: its end is decided already, and what is left of it is not to be cut short.
         settled: Called once its outcome is committed, with that; not when the claim was lost.
-        threads: Tells how many threads of the run are going: a job is never handed back while there are any.
+        ending: Called when the worker ends the run.
     """
 
     __slots__ = (
         "_claimed_at",
-        "_on_end",
-        "_on_event",
         "_redis_ms",
+        "_run",
         "data",
         "detail",
         "ended",
@@ -52,7 +69,6 @@ class Claim:
         "spared",
         "spec",
         "steps",
-        "threads",
         "token",
         "workflow",
     )
@@ -81,14 +97,12 @@ class Claim:
         self.first = first
         self.ended: EndReason | None = None
         self.detail = ""
-        self.spared: frozenset[EndReason] = frozenset()
-        self.threads: Callable[[], int] = _none
+        self.spared = NONE_SPARED
         self.ending: Callable[[Claim], None] | None = None
         self.settled: Callable[[Outcome], None] | None = None
         self._redis_ms = redis_ms
         self._claimed_at = claimed_at
-        self._on_end: Callable[[EndReason], None] | None = None
-        self._on_event: Callable[[str], None] | None = None
+        self._run: ClaimRun | None = None
 
     @property
     def attempt(self) -> int:
@@ -99,36 +113,31 @@ class Claim:
         """Redis' time now, by the monotonic clock since the claim: milliseconds since the epoch."""
         return self._redis_ms + int((time.monotonic() - self._claimed_at) * 1000)
 
-    def on_end(self, callback: Callable[[EndReason], None]) -> None:
-        """Have ``callback`` called, once, when the worker ends the run; at once if it already has."""
-        self._on_end = callback
+    def run_by(self, run: ClaimRun) -> None:
+        """Have what runs it told, once, when the worker ends the run (at once if it already has), and of events."""
+        self._run = run
         if self.ended is not None:
-            callback(self.ended)
+            run.end(self.ended)
+
+    def count_threads(self) -> int:
+        """How many threads of the run are going: a job is never handed back while there are any."""
+        return 0 if self._run is None else self._run.count_threads()
 
     def end(self, reason: EndReason, detail: str = "") -> None:
         """End the run. The first reason counts."""
         if self.ended is None and reason not in self.spared:
             self.ended = reason
             self.detail = detail
-            if self._on_end is not None:
-                self._on_end(reason)
+            if self._run is not None:
+                self._run.end(reason)
             if self.ending is not None:
                 self.ending(self)
 
-    def on_event(self, callback: Callable[[str], None]) -> None:
-        """Have ``callback`` called with the name of each event that arrives while the job runs."""
-        self._on_event = callback
-
     def let_go(self) -> None:
         """The run is over: forget what belongs to it, so that both are gone without the garbage collector."""
-        self.threads = _none
-        self.ending = self._on_end = self._on_event = None
+        self.ending = self._run = None
 
     def notify(self, event: str) -> None:
         """An event has arrived for the job."""
-        if self._on_event is not None:
-            self._on_event(event)
-
-
-def _none() -> int:
-    return 0
+        if self._run is not None:
+            self._run.event_arrived(event)

@@ -39,6 +39,7 @@ class Runs:
         self._decided: set[Claim] = set()
         self._by_job: dict[tuple[str, str], Claim] = {}
         self._of_workflow: dict[str, int] = dict.fromkeys(handlers, 0)
+        self._ending = self._watch_end
         self._idle = asyncio.Event()
         self._idle.set()
         self._early: dict[str, list[list[str]]] = {}
@@ -75,7 +76,7 @@ class Runs:
         self._by_job[claim.workflow, claim.id] = claim
         self._of_workflow[claim.workflow] += 1
         self._idle.clear()
-        claim.ending = self._watch_end
+        claim.ending = self._ending
         timer = None
         if claim.spec.timeout:
             timer = asyncio.get_running_loop().call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
@@ -118,7 +119,7 @@ class Runs:
         tasks = [task for claim, task in self._running.items() if claim not in self._decided]
         if tasks:
             await asyncio.wait(tasks, timeout=self._clean_up + 1)
-        while held := [task for claim, task in self._running.items() if claim.threads() and not task.done()]:
+        while held := [task for claim, task in self._running.items() if claim.count_threads() and not task.done()]:
             logger.warning("waiting for %d jobs whose threads cannot be ended", len(held))
             await asyncio.wait(held)
         # the outcomes of those that are done get into the outbox in the loop's next turn
@@ -134,9 +135,8 @@ class Runs:
         return answer if isinstance(answer, asyncio.Future) else asyncio.create_task(self._await(claim, answer))
 
     async def _await(self, claim: Claim, answer: Awaitable[object]) -> object:
-        task = self._running[claim]
         # not before it runs: a task that is cancelled before its first step never takes it
-        claim.on_end(lambda _: _cancel(task))
+        claim.run_by(_TaskRun(self._running[claim]))
         return await answer
 
     def _ended(self, claim: Claim, timer: asyncio.TimerHandle | None, running: asyncio.Future[Any]) -> None:
@@ -180,7 +180,7 @@ class Runs:
         asyncio.get_running_loop().call_later(self._clean_up, self._force, claim)
 
     def _force(self, claim: Claim) -> None:
-        if claim not in self._running or claim.threads() or claim.ended is EndReason.LOST:
+        if claim not in self._running or claim.count_threads() or claim.ended is EndReason.LOST:
             return
         logger.warning(
             "job %r of workflow %r goes on %g s after it was ended (%s): it is committed as that, and its slot is "
@@ -207,8 +207,23 @@ class Runs:
         return await self._handlers[claim.workflow](claim)
 
 
-def _cancel(running: asyncio.Future[Any]) -> None:
-    running.cancel()
+class _TaskRun:
+    """A handler that is awaited: its task is cancelled."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: asyncio.Future[Any]) -> None:
+        self._task = task
+
+    def end(self, reason: EndReason) -> None:
+        del reason
+        self._task.cancel()
+
+    def event_arrived(self, name: str) -> None:
+        """Do nothing: it waits for none."""
+
+    def count_threads(self) -> int:
+        return 0
 
 
 def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:

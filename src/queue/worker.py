@@ -44,7 +44,7 @@ class Worker:
         namespace: Where the queues are.
         handlers: The handler of each queue, by its id. It gets the ``Claim`` and returns the result as text (or an
             ``Outcome``). One that is awaited has a task, which is cancelled when the job is to end; one that gives a
-            future instead has none, and sees to that itself: ``claim.on_end``.
+            future instead has none, and sees to that itself: ``claim.run_by``.
         concurrency: How many jobs at once.
         ceilings: How many of one queue at once, where that is fewer.
         limits: What each queue declares in Redis, by its id: see ``Queue.declared``.

@@ -92,12 +92,10 @@ class Attempt:
             observed=self._observed,
             finish=self.finish,
         )
-        claim.threads = run.count_threads
-        claim.on_event(run.event_arrived)
         if run.undoing:
             claim.spared = SPARED
         future = run.start() if self._observed is None else self._observed.begin(run.start)
-        claim.on_end(self._end)
+        claim.run_by(self)
         return future
 
     def failed(self, error: BaseException) -> Outcome:
@@ -121,9 +119,19 @@ class Attempt:
             claim.settled = self._settled
         return self._attempts.workflow.notes.write_outcome(outcome)
 
-    def _end(self, reason: EndReason) -> None:
+    def end(self, reason: EndReason) -> None:
+        """The worker ends the run."""
         if self._run is not None:
             self._run.end(reason, self._run.notes.read(self._claim.detail))
+
+    def event_arrived(self, name: str) -> None:
+        """An event has arrived for the job."""
+        if self._run is not None:
+            self._run.event_arrived(name)
+
+    def count_threads(self) -> int:
+        """How many threads of the run are going."""
+        return 0 if self._run is None else self._run.count_threads()
 
     def _settled(self, outcome: Outcome) -> None:
         """The outcome has been committed: tell of it."""

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from ..errors import StepError
 from .journal import Kind
@@ -20,6 +20,22 @@ class RunEnded(asyncio.CancelledError):
     No ``except Exception`` stops it on its way out; and as it is a cancellation, tasks and task groups of asyncio and
     anyio end by it without a word.
     """
+
+
+class Owner(Protocol):
+    """The run that calls belong to."""
+
+    def settle(self) -> None:
+        """The last open call of a run that has returned has returned, or no thread is left."""
+        ...
+
+    def sleep(self) -> None:
+        """Waits are all that is left, and have been for a while."""
+        ...
+
+    def lost(self) -> None:
+        """A write was refused because the claim is lost."""
+        ...
 
 
 class Scope:
@@ -97,17 +113,16 @@ class Calls:
         threads: How many threads run for the run, other than that of a plain workflow.
         ended: Why no call begins any more, for the text of the signal; empty while they do.
         returned: Whether the run has returned: calls begin only in steps that it left open.
-        on_quiet: Called when waits are all that is left, and were for a while.
-        on_idle: Called when the last open call of a run that has returned returns, and when no thread is left.
     """
 
-    __slots__ = ("_activity", "_busy", "_last", "_loop", "_parked", "_quiet", "_refused", "_root", "_watch", "ended",
-                 "on_idle", "on_quiet", "open", "recorded", "returned", "threads")  # fmt: skip
+    __slots__ = ("_activity", "_busy", "_last", "_loop", "_owner", "_parked", "_quiet", "_refused", "_root", "_watch",
+                 "ended", "open", "recorded", "returned", "threads")  # fmt: skip
 
-    def __init__(self, recorded: Mapping[str, str], loop: asyncio.AbstractEventLoop, quiet: float = QUIET) -> None:
+    def __init__(
+        self, owner: Owner, recorded: Mapping[str, str], loop: asyncio.AbstractEventLoop, quiet: float = QUIET
+    ) -> None:
+        self._owner: Owner | None = owner
         self.recorded = dict(recorded)
-        self.on_idle: Callable[[], None] = nothing
-        self.on_quiet: Callable[[], None] = nothing
         self.open: set[Call] = set()
         self.threads = 0
         self.ended = ""
@@ -223,8 +238,8 @@ class Calls:
         self._moved()
         if self._parked:
             self.watch()
-        elif self.returned and not self.open:
-            self.on_idle()
+        elif self.returned and not self.open and self._owner is not None:
+            self._owner.settle()
 
     async def park(self, call: Call, delay: float | None) -> None:
         """Wait for some seconds (None: for ever) or until the call is told; other steps of the run may go on."""
@@ -260,8 +275,8 @@ class Calls:
         """A step's thread has ended, whoever waited for it."""
         self.threads -= 1
         self.watch()
-        if not self.threads:
-            self.on_idle()
+        if not self.threads and self._owner is not None:
+            self._owner.settle()
 
     def end(self, why: str) -> None:
         """No call begins any more."""
@@ -269,10 +284,15 @@ class Calls:
         if self._watch is not None:
             self._watch.cancel()
 
+    def lost(self) -> None:
+        """A write was refused because the claim is lost."""
+        if self._owner is not None:
+            self._owner.lost()
+
     def close(self) -> None:
         """The run is over, and nobody listens any more."""
         self.end(self.ended or "the run has returned")
-        self.on_idle = self.on_quiet = nothing
+        self._owner = None
 
     def _moved(self) -> None:
         self._activity += 1
@@ -290,11 +310,8 @@ class Calls:
             self._watch = self._loop.call_soon(self._look, seen, turns - 1)
         else:
             self._watch = None
-            self.on_quiet()
-
-
-def nothing() -> None:
-    """Do nothing: the callback of one who does not listen."""
+            if self._owner is not None:
+                self._owner.sleep()
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
 from ..queue.notes import LONGEST_LINE
 from ..queue.scripts.descending import NewChild, Policy
 from ..queue.spec import Spec
-from .calls import Call, Calls, RunEnded, here, nothing
+from .calls import Call, Calls, Owner, RunEnded, here
 from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
 from .paths import escaped
@@ -23,6 +23,7 @@ from .values import Values, check_function, result_hint
 
 T = TypeVar("T")
 
+NO_TASKS: Final[frozenset[asyncio.Task[object]]] = frozenset()
 DO_DONE = Kind.DO + DONE
 DO_FAILED = Kind.DO + FAILED
 
@@ -37,7 +38,6 @@ class Engine:
         calls: Its open calls.
         journal: Where its checkpoints are kept.
         values: How its values are written.
-        on_lost: Called when a write was refused because the claim is lost.
         observed: What its steps tell of themselves, where anybody wants to know.
         thread: The thread of a plain workflow, by its identity; None in an async one.
         tasks: What a plain workflow's thread has the loop do.
@@ -47,31 +47,30 @@ class Engine:
         undoing: Whether compensations run now.
     """
 
-    __slots__ = ("_loop", "calls", "ending", "failures", "journal", "observed", "on_lost", "program", "spec", "tasks",
+    __slots__ = ("_loop", "calls", "ending", "failures", "journal", "observed", "program", "spec", "tasks",
                  "thread", "undoing", "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
         self,
+        owner: Owner,
         program: Program,
         spec: Spec,
-        failures: int,
         *,
+        failures: int,
         journal: Journal,
         values: Values,
-        on_lost: Callable[[], None],
         observed: ObservedAttempt | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self.program = program
         self.spec = spec
         self.failures = failures
-        self.calls = Calls(journal.recorded, self._loop, program.quiet)
+        self.calls = Calls(owner, journal.recorded, self._loop, program.quiet)
         self.journal = journal
         self.values = values
-        self.on_lost = on_lost
         self.observed = observed
         self.thread: int | None = None
-        self.tasks: frozenset[asyncio.Task[object]] = frozenset()
+        self.tasks = NO_TASKS
         self.undos: tuple[Undo, ...] = ()
         self.undoing = False
         under_way = self.calls.recorded.get(UNDER_WAY_PATH)
@@ -329,11 +328,10 @@ class Engine:
 
     def close(self) -> None:
         """Nothing of the run goes on; what it refers to is let go."""
-        self.on_lost = nothing
         self.calls.close()
 
     def _lost(self) -> RunEnded:
-        self.on_lost()
+        self.calls.lost()
         return RunEnded(self.calls.ended)
 
     def _thread_ended(self, future: "asyncio.Future[tuple[Any, BaseException | None]]", *ended: Any) -> None:

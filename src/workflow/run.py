@@ -78,7 +78,7 @@ class Run:
         self._loop = asyncio.get_running_loop()
         self._values = Values(program.serializer, program.workflow, job_id, program.notes)
         self._engine = Engine(
-            program, spec, failures, journal=journal, values=self._values, on_lost=self._lost, observed=observed
+            self, program, spec, failures=failures, journal=journal, values=self._values, observed=observed
         )
         self._calls = self._engine.calls
         self._input = value
@@ -132,8 +132,6 @@ class Run:
         if self._forced is not None:
             return self._future
         self._main_done = False
-        self._calls.on_idle = self._settle
-        self._calls.on_quiet = self._quiet
         if self._program.is_async:
             context: Context[Any] = Context(self._input, self._engine)
             self._task = self._loop.create_task(self._run(context))
@@ -233,7 +231,7 @@ class Run:
 
     def _undone(self, _: asyncio.Task[None]) -> None:
         self._undoing = None
-        self._settle()
+        self.settle()
 
     def _main_ended(self) -> None:
         self._main_done = True
@@ -258,9 +256,9 @@ class Run:
                 # a wait that nobody awaits has no effect, unless an outer step ends with it
                 if call.kind is not Kind.DO and (call.outer is None or not call.outer.open):
                     _cancel(call.task)
-        self._settle()
+        self.settle()
 
-    def _quiet(self) -> None:
+    def sleep(self) -> None:
         """Waits are all that is left: sleep in Redis, if they take long enough."""
         parked = self._calls.parked
         instants = [call.until_ms for call in parked if call.until_ms is not None]
@@ -274,7 +272,8 @@ class Run:
         events = tuple(sorted({call.event for call in parked if call.event is not None}))
         self._end(Suspended(first, events), "it sleeps")
 
-    def _lost(self) -> None:
+    def lost(self) -> None:
+        """A write was refused because the claim is lost."""
         self.end(EndReason.LOST)
 
     def _outcome_of(self, reason: EndReason, detail: str) -> Outcome:
@@ -302,7 +301,7 @@ class Run:
         self._forced = outcome
         self._calls.end(f"the run has ended: {why}")
         if self._main_done and self._undoing is None and not self._calls.open and not self._calls.threads:
-            self._settle()
+            self.settle()
             return
         self._timer = self._loop.call_later(self._program.end_timeout, self._overdue)
         spared = _current_task()  # a step that found its claim lost raises the signal itself
@@ -328,7 +327,7 @@ class Run:
         for task, cancellations in self._ending.items():
             if task is not spared and task.cancelling() == cancellations:
                 task.cancel()
-        self._settle()
+        self.settle()
 
     def _tasks(self) -> set[asyncio.Task[Any]]:
         """The tasks to be ended: the run's own, and those inside an engine call."""
@@ -342,7 +341,7 @@ class Run:
 
     def _end_of(self, task: asyncio.Task[Any]) -> None:
         if self._ending.pop(task, None) is not None:
-            self._settle()
+            self.settle()
 
     def _overdue(self) -> None:
         """A run that was ended goes on: cancel it once more."""
@@ -365,9 +364,9 @@ class Run:
             logger.error("%s was ended and does not stop; it is left behind, and its steps write nothing", self._name)
             self._ending.clear()
             self._main_done = self._main_done or self._task is not None
-            self._settle()
+            self.settle()
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Give the outcome, if nothing of the run goes on."""
         if self._over or not self._main_done or self._calls.threads:
             return
