@@ -4,7 +4,8 @@
 --- returns: one text a job: empty when added, else nonce, state and id of the job that stands in its place
 --- @include add_job when needed
 --- @include add_together
---- @include promote_due
+--- @include first_instant
+--- @include promote_due when needed
 --- @include read_clock
 --- @include read_receipt
 --- @include read_spec
@@ -25,7 +26,9 @@ end
 for i = 3, #ARGV, 8 do
   local id, text, data, at, unique, waiter, dedup = unpack(ARGV, i + 1, i + 7)
   -- what has become due before this is runnable before this, whether or not a worker has looked
-  if not promoted[ARGV[i]] then promoteDue(base, ARGV[i], now) end
+  if not promoted[ARGV[i]] and (firstInstant(base, ARGV[i], 'delayed') or math.huge) <= now then
+    promoteDue(base, ARGV[i], now)
+  end
   promoted[ARGV[i]] = true
   local spec = readSpec(text)
   local simple = at == '' and dedup == '' and spec.group == '' and spec.expires == 0

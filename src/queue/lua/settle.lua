@@ -5,10 +5,10 @@
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost), claims (index in wants, id, data, spec,
 ---   failed attempts, checkpoints or false), ms until there may be more to claim (0: at once | -1: nothing in sight)
 --- @include apply_outcome
---- @include cascades_wait
 --- @include end_descendants when needed
 --- @include enter_completed
 --- @include key_of
+--- @include look_ahead
 --- @include read_clock
 --- @include read_limits
 --- @include read_receipt
@@ -52,8 +52,9 @@ end
 releaseActive(base, over.released)
 enterCompleted(base, over.ended, now)
 -- before anything is claimed: what ends with its parent is not to begin
-local more = cascadesWait(base) and endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
-local claims, again, busy = reserve(base, token, lease, total, wants, now)
+local follow, due = lookAhead(base, wants)
+local more = follow and endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
+local claims, again, busy = reserve(base, token, lease, total, wants, due, now)
 if more then again = now end
 if readLimits(base).concurrency < math.huge then wakeCapped(base, now) end
 for i = 7, last, 6 do busy[ARGV[i]] = busy[ARGV[i]] or false end

@@ -1,4 +1,5 @@
 --- @include fail_expired
+--- @include first_instant
 --- @include key_of
 --- @include read_spec
 --- @include rest_counter
@@ -21,5 +22,5 @@ local function expireDue(base, workflow, now)
   end
   if #due > 0 then restCounter(base, workflow) end
   if #due == EXPIRED_AT_ONCE then return 0 end
-  return tonumber(redis.call('ZRANGE', expiring, 0, 0, 'WITHSCORES')[2])
+  return firstInstant(base, workflow, 'expiring')
 end

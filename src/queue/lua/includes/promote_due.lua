@@ -1,4 +1,5 @@
---- @include add_waiting when needed
+--- @include add_waiting
+--- @include first_instant
 --- @include key_of
 --- @include read_spec
 local PROMOTED_AT_ONCE = 200
@@ -7,8 +8,6 @@ local PROMOTED_AT_ONCE = 200
 --- Returns the instant at which to look again (0: more are due now), or nil.
 local function promoteDue(base, workflow, now)
   local delayed = keyOf(base, workflow, 'delayed')
-  local first = tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2])
-  if not first or first > now then return first end
   local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, PROMOTED_AT_ONCE)
   for _, id in ipairs(due) do
     redis.call('ZREM', delayed, id)
@@ -19,5 +18,5 @@ local function promoteDue(base, workflow, now)
     end
   end
   if #due == PROMOTED_AT_ONCE then return 0 end
-  return tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2])
+  return firstInstant(base, workflow, 'delayed')
 end

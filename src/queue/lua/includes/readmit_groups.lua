@@ -1,3 +1,4 @@
+--- @include first_instant
 --- @include key_of
 --- @include maintain_group
 local READMITTED_AT_ONCE = 100
@@ -12,5 +13,5 @@ local function readmitGroups(base, workflow, now)
     maintainGroup(base, workflow, group)
   end
   if #due == READMITTED_AT_ONCE then return 0 end
-  return tonumber(redis.call('ZRANGE', throttled, 0, 0, 'WITHSCORES')[2])
+  return firstInstant(base, workflow, 'throttled')
 end

@@ -2,6 +2,7 @@
 --- @include claim_ready
 --- @include expire_due when needed
 --- @include fair_share when needed
+--- @include first_instant
 --- @include key_of
 --- @include note_refusal when needed
 --- @include promote_due when needed
@@ -9,21 +10,22 @@
 --- @include readmit_groups when needed
 
 --- Claim up to `total` jobs of the workflows in `wants` ({ workflow, most }, in the order to try), within every cap; what
---- is due in them becomes runnable even where nothing is claimed.
+--- is due in them becomes runnable even where nothing is claimed (`due`: there may be something).
 --- Whoever leaves runnable work behind while there is capacity wakes another worker.
 --- Returns the claims, the instant at which to look again (0: at once) or nil, and a set of the workflows in which
 --- something waits or runs for sure.
-local function reserve(base, token, lease, total, wants, now)
+local function reserve(base, token, lease, total, wants, due, now)
   local claims, again, busy = {}, nil, {}
   local namespace = readLimits(base)
   local function lookAt(instant) if instant and (again == nil or instant < again) then again = instant end end
   for index, want in ipairs(wants) do
     local workflow = want[1]
-    local timed = redis.call('EXISTS', keyOf(base, workflow, 'delayed'), keyOf(base, workflow, 'expiring'),
-      keyOf(base, workflow, 'throttled')) > 0
-    if timed then
-      lookAt(promoteDue(base, workflow, now))
-      lookAt(expireDue(base, workflow, now))
+    if due then
+      local wakes, expires = firstInstant(base, workflow, 'delayed'), firstInstant(base, workflow, 'expiring')
+      if wakes and wakes <= now then wakes = promoteDue(base, workflow, now) end
+      if expires and expires <= now then expires = expireDue(base, workflow, now) end
+      lookAt(wakes)
+      lookAt(expires)
     end
     local limits = readLimits(base, workflow)
     if not (namespace.paused or limits.paused) then
@@ -33,7 +35,9 @@ local function reserve(base, token, lease, total, wants, now)
       local asked = math.min(want[2], total - #claims)
       local room = math.min(asked, capacity, share)
       local served, refusedUntil, asideUntil = 0, nil, nil
-      if timed then lookAt(readmitGroups(base, workflow, now)) end
+      local admits = due and firstInstant(base, workflow, 'throttled')
+      if admits and admits <= now then admits = readmitGroups(base, workflow, now) end
+      lookAt(admits)
       if room > 0 then
         served, refusedUntil, asideUntil = claimReady(base, workflow, index, room, token, lease, now, claims)
         lookAt(refusedUntil)
