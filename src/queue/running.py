@@ -137,7 +137,11 @@ class Runs:
     async def _await(self, claim: Claim, answer: Awaitable[object]) -> object:
         # not before it runs: a task that is cancelled before its first step never takes it
         claim.run_by(_TaskRun(self._running[claim]))
-        return await answer
+        try:
+            return await answer
+        except (SystemExit, KeyboardInterrupt) as error:
+            # out of a task they would end the event loop
+            return _outcome_of_end(claim, decide(error, claim.spec, claim.failures))
 
     def _ended(self, claim: Claim, timer: asyncio.TimerHandle | None, running: asyncio.Future[Any]) -> None:
         if timer is not None:
