@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -104,41 +104,12 @@ class Job:
             end = await runtime.waiters.wait(self.queue.id, self.id, self.run, looked)
         return self.result_of(end)
 
-    @asynccontextmanager
-    async def waiting(
-        self,
-        runtime: Runtime,
-        timeout: Duration | None,  # noqa: ASYNC109
-        *,
-        first_look: float = 0.0,
-    ) -> AsyncGenerator[Callable[[], None]]:
-        """Within it the end is waited for: for no longer than ``timeout``, and no longer than the namespace is open.
+    def waiting(self, runtime: Runtime, seconds: float | None, *, first_look: float = 0.0) -> Waiting:
+        """Within it the end is waited for: for no longer than ``seconds``, and no longer than the namespace is open.
 
         A ``first_look`` may take so many seconds, if that is longer: until what it gives is called.
         """
-        seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
-        began = asyncio.get_running_loop().time()
-        limit = asyncio.timeout(None if seconds is None else max(seconds, first_look))
-
-        def looked() -> None:
-            if seconds is not None:
-                limit.reschedule(began + seconds)
-
-        try:
-            async with limit:
-                yield looked
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise WaitTimeoutError(
-                f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
-                workflow=self.queue.id,
-                job_id=self.id,
-            ) from None
-        except asyncio.CancelledError:
-            if runtime.waiters.closed:
-                raise ClosedError(f"waiting for job {self.id!r}: the namespace has been closed") from None
-            raise
+        return Waiting(self, runtime, seconds, first_look)
 
     def result_of(self, end: End) -> str:
         """The result of a job that has ended, or the error of how it ended."""
@@ -313,6 +284,45 @@ class Job:
             f"reading job {self.id!r}",
         )
         return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+
+
+class Waiting:
+    """The wait for a job's end. What ends it otherwise is told as an error of its own."""
+
+    def __init__(self, job: Job, runtime: Runtime, seconds: float | None, first_look: float) -> None:
+        self._job = job
+        self._runtime = runtime
+        self._seconds = seconds
+        self._first_look = first_look
+        self._began = 0.0
+        self._limit: asyncio.Timeout | None = None
+
+    async def __aenter__(self) -> Callable[[], None]:
+        if self._seconds is not None:
+            self._began = asyncio.get_running_loop().time()
+            self._limit = asyncio.timeout(max(self._seconds, self._first_look))
+            await self._limit.__aenter__()
+        return self._looked
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        job = self._job
+        try:
+            if self._limit is not None:
+                await self._limit.__aexit__(kind, error, traceback)
+        except TimeoutError:
+            raise WaitTimeoutError(
+                f"job {job.id!r} of workflow {job.queue.id!r} had not ended after {self._seconds:g} s; it goes on",
+                workflow=job.queue.id,
+                job_id=job.id,
+            ) from None
+        if isinstance(error, asyncio.CancelledError) and self._runtime.waiters.closed:
+            raise ClosedError(f"waiting for job {job.id!r}: the namespace has been closed") from None
+
+    def _looked(self) -> None:
+        if self._limit is not None and self._seconds is not None:
+            self._limit.reschedule(self._began + self._seconds)
 
 
 def _instant(ms: int) -> datetime:

@@ -86,28 +86,29 @@ class _Dataclasses:
     form = "class"
 
     def dump(self, value: Any) -> dict[str, Any]:
-        return {name: getattr(value, name) for name in _dataclass_names(type_of(value))}
+        return {field.name: getattr(value, field.name) for field in _dataclass_fields(type_of(value))}
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
         _check_untrusted(cls, trusted=trusted)
         instance = object.__new__(cls)
-        for name, value in _values(cls, self._fields(cls), payload, trusted=trusted).items():
+        for name, value in _values(cls, _dataclass_fields(cls), payload, trusted=trusted).items():
             object.__setattr__(instance, name, value)
         return instance
 
-    def _fields(self, cls: Any) -> Iterator[Field]:
-        missing = dataclasses.MISSING
-        for field in dataclasses.fields(cls):
-            default = msgspec.NODEFAULT if field.default is missing else field.default
-            yield Field(
-                field.name, field.name, default, None if field.default_factory is missing else field.default_factory
-            )
-
 
 @lru_cache(maxsize=1024)
-def _dataclass_names(cls: Any) -> tuple[str, ...]:
-    """The names of a dataclass's fields, which are searched for at each question otherwise."""
-    return tuple(field.name for field in dataclasses.fields(cls))
+def _dataclass_fields(cls: Any) -> tuple[Field, ...]:
+    """A dataclass's fields, which are searched for anew at each question."""
+    missing = dataclasses.MISSING
+    return tuple(
+        Field(
+            field.name,
+            field.name,
+            msgspec.NODEFAULT if field.default is missing else field.default,
+            None if field.default_factory is missing else field.default_factory,
+        )
+        for field in dataclasses.fields(cls)
+    )
 
 
 class _Attrs:
