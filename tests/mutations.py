@@ -249,7 +249,13 @@ MUTATIONS: Final = (
         MODEL,
     ),
     lua("a new job wakes a worker", "enqueue_now", "armWake(base, workflow)", "", MODEL),
-    lua("a new earliest instant is told", "add_delayed", "armClock(base, workflow)", "", MODEL),
+    lua(
+        "a new earliest instant is told",
+        "add_delayed",
+        "armClock(base, workflow)",
+        "",
+        "test_delays.py::test_an_idle_worker_wakes_by_itself_and_for_an_earlier_instant",
+    ),
     lua(
         "a slot under the namespace cap wakes who was refused",
         "wake_capped",
@@ -282,7 +288,13 @@ MUTATIONS: Final = (
         f"{CAPS}::test_a_raised_cap_wakes_as_many_workers_as_it_has_room_for",
         MODEL,
     ),
-    script("a resumed queue wakes", "set_paused", "armWake(base, name)", "", MODEL),
+    script(
+        "a resumed queue wakes",
+        "set_paused",
+        "armWake(base, name)",
+        "",
+        "test_cancel.py::test_a_paused_namespace_starts_nothing_in_any_queue",
+    ),
     lua(
         "a worker that is lost too often fails the job",
         "recover_claim",
