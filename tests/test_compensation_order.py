@@ -136,3 +136,37 @@ async def test_a_child_that_is_removed_meanwhile_holds_nothing_up(ns: WorkflowNa
             await workflow.remove(job.id)
             assert not await children.remove(below.id), "it is gone already"
             assert "parent undoes" not in diary.lines
+
+
+async def test_a_failed_child_that_is_retried_meanwhile_runs_for_itself(ns: WorkflowNamespace) -> None:
+    diary = Diary()
+
+    async def child(ctx: Context[str]) -> None:
+        if ctx.input == "failing":
+            diary.write("fails")
+            if diary.lines.count("fails") == 1:
+                raise ValueError("once")
+            await ctx.step.wait_for_event("never")
+        ctx.on_failure("undo", diary.hold, "child undoes")
+        await ctx.step.wait_for_event("never")
+
+    children = ns.create_workflow("child", run=child)
+
+    async def parent(ctx: Context[None]) -> None:
+        ctx.on_failure("undo", diary.write, "parent undoes")
+        await ctx.step.map("children", children, ["failing", "undoing"], on_failure="collect")
+
+    workflow = ns.create_workflow("parent", run=parent)
+    async with ns.worker(safety=RELIES_ON_WAKING):
+        job = await workflow.run(None)
+        await diary.says("fails")
+        await wait_until(lambda: _parked(ns), PATIENCE)
+        await job.cancel("enough")
+        await diary.says("fails", "child undoes")
+        failed = next(each for each in (await job.tree()).children if each.state == "failed")
+        assert await children.retry(failed.id)
+        diary.gate.set()
+        with pytest.raises(JobCancelledError, match="enough"):
+            await job.wait(PATIENCE)
+        assert diary.lines[-1] == "parent undoes"
+        assert await children.get_job(failed.id).cancel(), "it sleeps, and is nobody's"

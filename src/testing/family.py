@@ -180,7 +180,8 @@ class Family:
         if parent.children.get(link.path) is not entry or parent.state in {"completed", "cancelled"}:
             return False
         barrier = parent.barriers[link.barrier]
-        if parent.state != "failed" and not (link.policy == "continue" and barrier.outstanding):
+        waits = link.policy == "continue" and barrier.outstanding and UNDER_WAY_PATH not in parent.record.steps
+        if parent.state != "failed" and not waits:
             return False
         barrier.outstanding[entry.id] = entry
         parent.record.steps.pop(link.path, None)

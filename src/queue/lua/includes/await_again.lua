@@ -11,7 +11,9 @@ local function awaitAgain(base, workflow, id, parent)
   local state = redis.call('HGET', keyOf(base, above, 'j', aboveId), 'state')
   if not state or state == 'completed' or state == 'cancelled' then return false end
   local waits = parent.policy == 'continue' and outstandingChildren(base, above, aboveId, parent.barrier) > 0
-  if state ~= 'failed' and not waits then return false end
+  if state ~= 'failed' and (not waits or redis.call('HEXISTS', keyOf(base, above, 'steps', aboveId), '//undo') == 1) then
+    return false
+  end
   redis.call('ZADD', keyOf(base, above, 'barrier', aboveId), 0, parent.barrier .. '\n' .. member)
   redis.call('HDEL', keyOf(base, above, 'steps', aboveId), parent.path)
   return true
