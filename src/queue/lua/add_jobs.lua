@@ -31,7 +31,7 @@ for i = 3, #ARGV, 8 do
   end
   promoted[ARGV[i]] = true
   local spec = readSpec(text)
-  local simple = at == '' and dedup == '' and spec.group == '' and spec.expires == 0
+  local simple = at == '' and dedup == '' and spec.expires == 0
   if not simple or ARGV[i] ~= workflow or ids[id] or #row == TOGETHER then addRow() end
   workflow = ARGV[i]
   if simple then

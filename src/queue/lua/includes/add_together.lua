@@ -3,9 +3,10 @@
 --- @include emit_event
 --- @include front_of
 --- @include key_of
+--- @include maintain_group
 
---- Add jobs of one workflow, at most 200, of different ids, that can run at once and have neither group nor expiry: each
---- as `addJob` does it, but with few commands for all where nobody has one of the ids.
+--- Add jobs of one workflow, at most 200, of different ids, that can run at once and do not expire: each as `addJob`
+--- does it, but with few commands for all where nobody has one of the ids.
 --- `jobs`: { id, spec as text, data, unique, waiter, spec }*. Enters an answer a job into `answers`.
 local function addTogether(base, workflow, jobs, now, answers)
   local keys, ids = {}, {}
@@ -25,7 +26,7 @@ local function addTogether(base, workflow, jobs, now, answers)
     redis.call('ZREM', cancelled, unpack(ids))
   end
   local counter = redis.call('INCRBY', keyOf(base, workflow, 'pc'), #jobs) - #jobs
-  local created, places = string.format('{"created":%.0f,', now), {}
+  local created, singles, lines = string.format('{"created":%.0f,', now), {}, {}
   for i, job in ipairs(jobs) do
     local text = created .. string.sub(job[2], 2)
     if job[5] ~= '' then
@@ -34,10 +35,21 @@ local function addTogether(base, workflow, jobs, now, answers)
     else
       redis.call('HSET', keys[i], 'state', 'waiting', 'data', job[3], 'spec', text)
     end
-    places[2 * i - 1], places[2 * i] = frontOf(job[6].priority) + counter + i, 'j:' .. job[1]
+    local spec = job[6]
+    local line, member = singles, 'j:' .. job[1]
+    if spec.group ~= '' then
+      line, member = lines[spec.group] or {}, job[1]
+      lines[spec.group] = line
+    end
+    local n = #line
+    line[n + 1], line[n + 2] = frontOf(spec.priority) + counter + i, member
     emitEvent(base, workflow, 'added', job[1])
     answers[#answers + 1] = ''
   end
-  redis.call('ZADD', keyOf(base, workflow, 'ready'), unpack(places))
+  if singles[1] then redis.call('ZADD', keyOf(base, workflow, 'ready'), unpack(singles)) end
+  for group, line in pairs(lines) do
+    redis.call('ZADD', keyOf(base, workflow, 'g', group), unpack(line))
+    maintainGroup(base, workflow, group)
+  end
   armWake(base, workflow)
 end
