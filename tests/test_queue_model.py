@@ -17,7 +17,7 @@ from support.servers import Server
 SHRINK = os.environ.get("LANNER_MODEL_SHRINK") != "0"
 ASKED = int(os.environ.get("LANNER_MODEL_EXAMPLES", "0"))
 SETTINGS = settings(
-    max_examples=ASKED or 250,
+    max_examples=ASKED or 200,
     stateful_step_count=60,
     derandomize=not ASKED,
     database=None,
