@@ -4,10 +4,13 @@ import asyncio
 import gc
 import random
 import tracemalloc
+import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from lanner import Context, WorkflowNamespace
 from lanner.errors import JobCancelledError, JobFailedError
 from lanner.queue import Backoff, Claim, Namespace, Suspended
 from support.client import Client
@@ -119,3 +122,34 @@ async def test_a_worker_and_a_producer_remember_nothing_of_jobs_that_ended(serve
             tracemalloc.stop()
     # the payloads alone are 400 kB
     assert taken[2] - taken[1] < 100_000
+
+
+async def test_a_run_that_has_ended_is_gone_without_the_garbage_collector(server: Server, namespace_id: str) -> None:
+    left: list[weakref.ref[object]] = []
+
+    async def ship(ctx: Context[Parcel]) -> str:
+        left.append(weakref.ref(ctx.input))
+        return await ctx.step.do("pack", pack, ctx.input.to)
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with WorkflowNamespace(namespace_id, redis=server.url) as namespace:
+            shipping = namespace.create_workflow("shipping", run=ship, schema=Parcel)
+            async with shipping.worker(concurrency=1):
+                assert await shipping.execute(Parcel("home"), timeout=PATIENCE) == "packed for home"
+                assert await shipping.execute(Parcel("away"), timeout=PATIENCE) == "packed for away"
+                await wait_until(lambda: [reference() for reference in left] == [None, None])
+    finally:
+        gc.enable()
+
+
+@dataclass
+class Parcel:
+    """What is shipped."""
+
+    to: str
+
+
+async def pack(to: str) -> str:
+    return f"packed for {to}"
