@@ -441,3 +441,10 @@ def test_a_decode_that_fails_is_told_with_its_place() -> None:
 def test_a_text_with_very_many_annotations_is_read() -> None:
     value = {"numbers": list(range(2**53, 2**53 + 50_000)), "sets": [{number} for number in range(50_000)]}
     assert loads(dumps(value)) == value
+
+
+@pytest.mark.parametrize("version", ["true", "1.0", "2", '"1"'])
+def test_a_version_that_is_not_known_is_refused_also_of_a_class_alone(version: str) -> None:
+    text = f'{{"json":{{}},"meta":{{"values":[["class","builtins:object"]],"v":{version}}}}}'
+    with pytest.raises(SerializationError, match="version .* is not known here"):
+        loads(text, dict[str, str])

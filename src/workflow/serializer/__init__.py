@@ -16,6 +16,7 @@ from .foreign import UNDEFINED, URL, BigInt, Map, RecordedError, Uint8Array, Uin
 from .registry import register
 from .schema import convert as _convert
 from .schema import named_classes
+from .shapes import type_of
 
 __all__ = [
     "UNDEFINED",
@@ -87,7 +88,7 @@ def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:
     """
     typed = convert and type is not Any
     value = _decode.loads(text, named_classes(type), typed=typed)
-    if not typed:
+    if not typed or type_of(value) is type:
         return value
     return _convert(None if value is UNDEFINED else value, type)
 

@@ -14,7 +14,7 @@ from .foreign import UNDEFINED
 from .paths import Segment, render, split
 from .registry import registration_of, resolve
 from .schema import restore_validated
-from .shapes import as_list, as_object, as_text
+from .shapes import as_list, as_object, as_text, type_of
 from .transforms import RESTORE, read_builtin
 
 # how many values the shared references of a text may add to those that are written in it
@@ -80,8 +80,10 @@ def _refuse_constant(name: str) -> NoReturn:
 def _class_alone(meta: Any) -> str | None:
     """The name of the class that the whole value is an instance of, if that is all that a text's meta says."""
     match meta:
-        case {"values": [["class", str(name)]], "v": 1, **rest} if not rest and name not in RESTORE:
-            return name
+        case {"values": [["class", str(name)]], "v": 1}:
+            # what equals 1 without being an integer is no version
+            alone = len(meta) == 2 and type_of(meta["v"]) is int and name not in RESTORE  # noqa: PLR2004 - these two
+            return name if alone else None
         case _:
             return None
 
