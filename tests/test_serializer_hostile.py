@@ -446,5 +446,5 @@ def test_a_text_with_very_many_annotations_is_read() -> None:
 @pytest.mark.parametrize("version", ["true", "1.0", "2", '"1"'])
 def test_a_version_that_is_not_known_is_refused_also_of_a_class_alone(version: str) -> None:
     text = f'{{"json":{{}},"meta":{{"values":[["class","builtins:object"]],"v":{version}}}}}'
-    with pytest.raises(SerializationError, match="version .* is not known here"):
+    with pytest.raises(SerializationError, match=r"version .* is not known here"):
         loads(text, dict[str, str])
