@@ -345,12 +345,14 @@ async def test_a_connection_that_has_died_unnoticed_is_noticed(
 async def test_a_quiet_connection_that_lives_is_kept(
     namespace_id: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lanner.queue.subscription.QUIET", 0.05)
+    # an answer has to come within the one, and not to be forgotten before the other
+    monkeypatch.setattr("lanner.queue.subscription.ANSWERS_WITHIN", 2.5)
+    monkeypatch.setattr("lanner.queue.subscription.QUIET", 3)
     desk = Desk()
     async with Namespace(namespace_id, redis=proxy.url) as namespace, worker_of(namespace.queue("q"), desk):
         job = await namespace.queue("q").add("x")
         wait = asyncio.create_task(job.wait(PATIENCE))
-        await wait_until(lambda: proxy.requests_with("PING") > 3)
+        await wait_until(lambda: proxy.requests_with("PING") > 2)
         desk.open()
         assert await wait == "x"
     assert proxy.requests_with("SUBSCRIBE") == 1
