@@ -80,8 +80,12 @@ class Runs:
         timer = None
         if claim.spec.timeout:
             timer = asyncio.get_running_loop().call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
-        running = self._running[claim] = self._start(claim, unread=unread)
-        running.add_done_callback(partial(self._ended, claim, timer))
+        answer = self._answer(claim, unread=unread)
+        if isinstance(answer, asyncio.Future):
+            self._running[claim] = answer
+            answer.add_done_callback(partial(self._answered, claim, timer))
+        else:
+            self._running[claim] = asyncio.create_task(self._await(claim, timer, answer))
 
     def hand_back(self, claim: Claim) -> None:
         """Give a claim back without running it."""
@@ -125,39 +129,33 @@ class Runs:
         # the outcomes of those that are done get into the outbox in the loop's next turn
         await asyncio.sleep(0)
 
-    def _start(self, claim: Claim, *, unread: bool) -> asyncio.Future[Any]:
+    def _answer(self, claim: Claim, *, unread: bool) -> Awaitable[Any]:
         try:
-            answer = self._read_first(claim) if unread else self._handlers[claim.workflow](claim)
+            return self._read_first(claim) if unread else self._handlers[claim.workflow](claim)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
             failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            failed.set_exception(error)
+            failed.set_result(_outcome_of_error(claim, error))
             return failed
-        return answer if isinstance(answer, asyncio.Future) else asyncio.create_task(self._await(claim, answer))
 
-    async def _await(self, claim: Claim, answer: Awaitable[object]) -> object:
+    async def _await(self, claim: Claim, timer: asyncio.TimerHandle | None, answer: Awaitable[Any]) -> None:
         # not before it runs: a task that is cancelled before its first step never takes it
         claim.run_by(_TaskRun(self._running[claim]))
         try:
-            return await answer
-        except (SystemExit, KeyboardInterrupt) as error:
-            # out of a task they would end the event loop
-            return _outcome_of_end(claim, decide(error, claim.spec, claim.failures))
+            outcome = _outcome_of(claim, await answer)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
+            outcome = _outcome_of_error(claim, error)
+        self._ended(claim, timer, outcome)
 
-    def _ended(self, claim: Claim, timer: asyncio.TimerHandle | None, running: asyncio.Future[Any]) -> None:
+    def _answered(self, claim: Claim, timer: asyncio.TimerHandle | None, running: asyncio.Future[Any]) -> None:
+        try:
+            outcome = _outcome_of(claim, running.result())
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
+            outcome = _outcome_of_error(claim, error)
+        self._ended(claim, timer, outcome)
+
+    def _ended(self, claim: Claim, timer: asyncio.TimerHandle | None, outcome: Outcome) -> None:
         if timer is not None:
             timer.cancel()
-        outcome: Outcome
-        try:
-            result = running.result()
-            if isinstance(result, Outcome):
-                # a handler that decides by itself knows whether its run was ended
-                outcome = result
-            elif isinstance(result, (str, type(None))):
-                outcome = _outcome_of_end(claim, Completed(result or ""))
-            else:
-                raise TypeError(f"a handler returns text, an outcome or None, not {type(result).__name__}")
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
-            outcome = _outcome_of_end(claim, decide(error, claim.spec, claim.failures))
         self._running.pop(claim, None)
         self._of_workflow[claim.workflow] -= 1
         self._conclude(claim, outcome)
@@ -228,6 +226,19 @@ class _TaskRun:
 
     def count_threads(self) -> int:
         return 0
+
+
+def _outcome_of(claim: Claim, result: object) -> Outcome:
+    if isinstance(result, Outcome):
+        # a handler that decides by itself knows whether its run was ended
+        return result
+    if isinstance(result, (str, type(None))):
+        return _outcome_of_end(claim, Completed(result or ""))
+    raise TypeError(f"a handler returns text, an outcome or None, not {type(result).__name__}")
+
+
+def _outcome_of_error(claim: Claim, error: BaseException) -> Outcome:
+    return _outcome_of_end(claim, decide(error, claim.spec, claim.failures))
 
 
 def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:
