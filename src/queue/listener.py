@@ -32,11 +32,13 @@ class Listener:
         outage: Outage,
         look: Callable[[], None],
         has_slot: Callable[[str], bool],
+        claim_behind: Callable[[Caller], asyncio.Task[None] | None],
         control: Callable[[list[str]], None],
     ) -> None:
         """Pop on ``blocking``, at most ``patience`` seconds at a time; ``call`` sends the rest.
 
         ``look`` is called when there may be work; where a workflow ``has_slot`` no more, its wake-up is passed on.
+        ``claim_behind`` sends a claim behind the pop, where there is a slot for it: who is woken has claimed already.
         ``control`` gets news of running jobs.
         """
         self._call = call
@@ -47,22 +49,36 @@ class Listener:
         self._outage = outage
         self._look = look
         self._has_slot = has_slot
+        self._claim_behind = claim_behind
+        self._call_behind = Caller(blocking, call.base)
         self._control = control
         self._deaf: set[str] = set()
+        self._bare = False
         self.schedules: Callable[[], None] = lambda: None
         self._nudges: set[asyncio.Task[None]] = set()
 
     def want_wakes(self) -> None:
-        """There are slots and nothing to claim: pop the markers again of workflows for which this had stopped."""
+        """There are slots and nothing to claim: pop again the markers of workflows for which this had stopped.
+
+        And have a claim behind the pop, where there is none.
+        """
         heard = {workflow for workflow in self._deaf if self._has_slot(workflow)}
-        if heard:
+        if heard or self._bare:
             self._deaf -= heard
+            self._bare = False
             task = asyncio.create_task(self._nudge(), name="lanner nudge")
             self._nudges.add(task)
             task.add_done_callback(self._nudges.discard)
 
     async def listen(self) -> None:
         """Listen until cancelled."""
+        try:
+            await self._listen()
+        finally:
+            for nudge in self._nudges:
+                nudge.cancel()
+
+    async def _listen(self) -> None:
         pauses = Pauses()
         while True:
             try:
@@ -70,9 +86,7 @@ class Listener:
             except (NotSentError, UnansweredError, ReplyError) as error:
                 self._outage.gone(error)
                 await asyncio.sleep(pauses.next())
-                # a marker may have been popped whose name never arrived
-                self.schedules()
-                self._look()
+                self._may_have_missed()
             else:
                 self._outage.back()
                 pauses = Pauses()
@@ -81,23 +95,47 @@ class Listener:
         # instants are kept by busy workers as well
         marks = [keys.clock(self._call.base, workflow) for workflow in self._workflows]
         marks += [keys.wake(self._call.base, workflow) for workflow in self._workflows if workflow not in self._deaf]
-        popped = await self._blocking.call("BRPOP", self._control_key, *marks, self._patience)
-        if popped is None:
+        pop = self._blocking.call("BRPOP", self._control_key, *marks, self._patience)
+        behind = self._claim_behind(self._call_behind)
+        self._bare = behind is None
+        try:
+            popped = await pop
+        except asyncio.CancelledError:
+            if behind is not None:
+                behind.cancel()
+            raise
+        except (NotSentError, UnansweredError, ReplyError):
+            if behind is None:
+                raise
+            # it says of the outage what there is to say, and is made until it is answered
+            await behind
+            self._may_have_missed()
+        else:
+            await self._heard(popped, behind)
+
+    def _may_have_missed(self) -> None:
+        """A marker may have been popped whose name never arrived."""
+        self.schedules()
+        self._look()
+
+    async def _heard(self, popped: list[bytes] | None, behind: asyncio.Task[None] | None) -> None:
+        """What was popped, or nothing for long; a claim may have been made behind it."""
+        key, text = ("", "") if popped is None else (popped[0].decode(), popped[1].decode())
+        controls = key == self._control_key
+        if controls and text != NUDGE:
+            self._control(text.split("\n", 4))
+        if behind is not None:
+            await behind
+        elif not controls:
             self._look()
-            return
-        key, text = popped[0].decode(), popped[1].decode()
-        if key == self._control_key:
-            if text != NUDGE:
-                self._control(text.split("\n", 4))
+        if controls or popped is None:
             return
         workflow, kind = key.split(":")[-2:]
         if kind == "clock":
             self.schedules()
-            self._look()
             return
         # the next in turn is asked first
         self._workflows.append(self._workflows.pop(0))
-        self._look()
         if not self._has_slot(workflow):
             self._deaf.add(workflow)
             await pass_wake(self._call, workflow=workflow, instants=False)

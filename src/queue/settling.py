@@ -26,7 +26,8 @@ COMMITTED_BYTES: Final = 1 << 20
 class Settler:
     """While a call is on the wire, outcomes gather; the next carries all of them.
 
-    A worker of many slots has two calls on the wire: while Redis does one, what came of the other is run.
+    A worker of many slots has two calls on the wire: while Redis does one, what came of the other is run. A third waits
+    behind the pop that an idle worker blocks in, and claims in the moment that one ends.
 
     Attributes:
         idle: Called when there is nothing to claim for slots that are free.
@@ -54,7 +55,7 @@ class Settler:
         self._outage = outage
         # the first call carries whatever there is, the second what is half of all slots at least
         self._half = min(max((concurrency + 1) // 2, LEAST_OF_A_HALF), COMMITTED_AT_ONCE)
-        self._lanes = (_Lane(0), _Lane(1))
+        self._lanes = (_Lane(0), _Lane(1), _Lane(2))
         self._lanes[0].signal.set()
         self._looking = True
         # whether what is due is to be made runnable, be there a slot for it or not
@@ -105,6 +106,33 @@ class Settler:
         """Settle what is much while another call is on the wire, until cancelled."""
         await self._work(self._lanes[1], self._half)
 
+    def claim_behind(self, call: Caller) -> asyncio.Task[None] | None:
+        """Claim for the slots that are free now, behind what blocks the connection of ``call``.
+
+        None: none is free, or another call is to look first.
+        """
+        if self._closed or self._looking or self._due or self._free() <= 0:
+            return None
+        lane = self._lanes[2]
+        # the slots are its own from now on
+        wants = self._ask(lane, [])
+        return asyncio.create_task(self._claim_behind(call, lane, wants), name="lanner claim")
+
+    async def _claim_behind(self, call: Caller, lane: _Lane, wants: list[tuple[str, int]]) -> None:
+        await self._settle(call, lane, [], wants)
+        # what it has left is for a call that blocks nowhere
+        if self._looking or self._due:
+            self._lanes[0].signal.set()
+
+    async def withdraw(self) -> None:
+        """Have a claim that was given up while it waited behind a pop come to nothing, or hand back what it got."""
+        lane = self._lanes[2]
+        if lane.unanswered:
+            settlement = await self._persist(self._call, lane, [], 0, self._wants(0))
+            if settlement is not None:
+                self._take_over([], settlement)
+            lane.unanswered = 0
+
     async def _work(self, lane: _Lane, least: int) -> None:
         while True:
             await lane.signal.wait()
@@ -143,14 +171,24 @@ class Settler:
         return taken
 
     async def _settle_once(self, lane: _Lane, outcomes: list[tuple[Claim, Outcome]]) -> None:
+        await self._settle(self._call, lane, outcomes, self._ask(lane, outcomes))
+
+    def _ask(self, lane: _Lane, outcomes: Sequence[tuple[Claim, Outcome]]) -> list[tuple[str, int]]:
+        """Take a number and the slots that are free; how many jobs of each workflow are wanted for them."""
         total = 0 if self._closed else min(max(self._free(), 0), CLAIMED_AT_ONCE)
-        wants, number = self._wants(total), lane.next_number()
-        token = f"{self._worker}:{number}"
+        wants = self._wants(total)
         self._looking = self._due = False
+        lane.send(total, dict(wants), commits=bool(outcomes))
+        return wants
+
+    async def _settle(
+        self, call: Caller, lane: _Lane, outcomes: list[tuple[Claim, Outcome]], wants: list[tuple[str, int]]
+    ) -> None:
+        total, token = lane.asks, f"{self._worker}:{lane.unanswered}"
         self._runs.expect(token)
-        lane.sent(total, dict(wants), commits=bool(outcomes))
         try:
-            settlement = await self._persist(lane, number, outcomes, total, wants)
+            settlement = await self._persist(call, lane, outcomes, total, wants)
+            lane.unanswered = 0
         finally:
             lane.answered()
         if settlement is not None:
@@ -196,18 +234,18 @@ class Settler:
 
     async def _persist(
         self,
+        call: Caller,
         lane: _Lane,
-        number: int,
         outcomes: Sequence[tuple[Claim, Outcome]],
         total: int,
         wants: Sequence[tuple[str, int]],
     ) -> Settlement | None:
-        """Settle until it is answered, however long Redis is away."""
-        pauses = Pauses()
+        """Settle until it is answered, however long Redis is away; first with ``call``, which may be blocked."""
+        number, pauses = lane.unanswered, Pauses()
         while True:
             try:
                 settlement = await settle(
-                    self._call,
+                    call,
                     worker=self._worker,
                     number=number,
                     lease=self._lease_ms,
@@ -217,6 +255,7 @@ class Settler:
                 )
             except (NotSentError, UnansweredError) as error:
                 self._outage.gone(error)
+                call = self._call
                 await asyncio.sleep(pauses.next())
             except ScriptError as error:
                 await self._settle_apart(lane, outcomes, error)
@@ -258,6 +297,7 @@ class _Lane:
     Attributes:
         asks: How many jobs the call on the wire may come back with, and ``most`` how many of each workflow.
         commits: Whether it has outcomes.
+        unanswered: The number of the last call, while its answer has not come.
     """
 
     def __init__(self, number: int) -> None:
@@ -265,16 +305,13 @@ class _Lane:
         self.in_flight = self.commits = False
         self.asks = 0
         self.most: Mapping[str, int] = {}
+        self.unanswered = 0
         self._number = number
 
-    def next_number(self) -> int:
-        """The number of the next call: all are even, or all odd."""
-        self._number += 2
-        return self._number
-
-    def sent(self, asks: int, most: Mapping[str, int], *, commits: bool) -> None:
-        """A call is on the wire."""
-        self.in_flight, self.asks, self.most, self.commits = True, asks, most, commits
+    def send(self, asks: int, most: Mapping[str, int], *, commits: bool) -> None:
+        """A call goes out; the numbers of three lanes differ when divided by three."""
+        self._number += 3
+        self.unanswered, self.in_flight, self.asks, self.most, self.commits = self._number, True, asks, most, commits
 
     def answered(self) -> None:
         """None is."""

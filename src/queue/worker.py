@@ -162,6 +162,7 @@ class Worker:
             outage=outage,
             look=self._settler.look,
             has_slot=self._settler.has_slot,
+            claim_behind=self._settler.claim_behind,
             control=self.runs.control,
         )
         self._settler.idle = self._listener.want_wakes
@@ -251,8 +252,10 @@ class Worker:
         for task in (listening, *duties):
             task.cancel()
         self._settler.close()
+        await asyncio.wait([listening])
         self._presence.stopping = True
         async with _best_effort(1):
+            await self._settler.withdraw()
             # what this worker was woken for, and the instants that it kept, are for others from now on
             await self._settler.pass_on()
             await self._presence.once()
@@ -261,6 +264,7 @@ class Worker:
                 await _first(self.runs.idle(), self._hurry.wait())
         await self.runs.end_all()
         async with _best_effort(CLEAN_UP):
+            await self._settler.withdraw()
             await self._settler.drained()
             await self._settler.pass_on()
             await leave_worker(self._call, worker=self.id)

@@ -6,5 +6,5 @@
 --- @include note_departure
 --- @include read_clock
 noteDeparture(KEYS[1], ARGV[1], 'stopped', readClock())
-redis.call('UNLINK', keyOf(KEYS[1], nil, '@ctl', ARGV[1]), keyOf(KEYS[1], nil, '@receipt', ARGV[1] .. '/0'),
-  keyOf(KEYS[1], nil, '@receipt', ARGV[1] .. '/1'))
+redis.call('UNLINK', keyOf(KEYS[1], nil, '@ctl', ARGV[1]))
+for lane = 0, 2 do redis.call('UNLINK', keyOf(KEYS[1], nil, '@receipt', ARGV[1] .. '/' .. lane)) end

@@ -1,5 +1,5 @@
 --- Commit the outcomes of finished attempts and claim jobs for the free slots. A worker's calls are numbered: the same
---- number again changes nothing and is answered from the receipt, which is kept until the next even, or odd, number comes.
+--- number again changes nothing and is answered from the receipt, which is kept until the number that is three more comes.
 --- keys: base
 --- args: worker, number, lease, total, outcomes: count, (kind, workflow, id, token, text, number)*; wants (workflow, most)*
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost), claims (index in wants, id, data, spec,
@@ -28,7 +28,7 @@ for i = last + 1, #ARGV, 2 do
   wants[#wants + 1] = { ARGV[i], tonumber(ARGV[i + 1]) }
 end
 
-local caller = worker .. '/' .. number % 2
+local caller = worker .. '/' .. number % 3
 local receipt = readReceipt(base, caller, number)
 if receipt then
   local claims, indexes = {}, {}
