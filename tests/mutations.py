@@ -262,7 +262,6 @@ MUTATIONS: Final = (
         "armWake(base, refusal.workflow)",
         "",
         f"{CAPS}::test_under_the_namespace_cap_the_workflow_refused_longest_is_next",
-        MODEL,
     ),
     lua(
         "who leaves work behind wakes another",
@@ -270,7 +269,6 @@ MUTATIONS: Final = (
         "armWake(base, workflow)",
         "",
         f"{CAPS}::test_a_raised_cap_wakes_as_many_workers_as_it_has_room_for",
-        MODEL,
     ),
     lua(
         "a removed job passes its slot on",
@@ -286,7 +284,6 @@ MUTATIONS: Final = (
         "armWake(base, name)",
         "",
         f"{CAPS}::test_a_raised_cap_wakes_as_many_workers_as_it_has_room_for",
-        MODEL,
     ),
     script(
         "a resumed queue wakes",
@@ -309,7 +306,6 @@ MUTATIONS: Final = (
         "last and now - last > math.max(lease, interval)",
         "false",
         f"{RECOVERY}::test_where_nobody_has_swept_for_long_workers_get_one_more_lease",
-        MODEL,
     ),
     lua(
         "a member without a record is dropped",
@@ -380,7 +376,6 @@ MUTATIONS: Final = (
         "(group or heldGroup(base, workflow, id))",
         "group",
         f"{REGRESSIONS}::test_retries_count_against_the_limiter_of_their_group",
-        MODEL,
     ),
     lua(
         "a job that goes on starts nothing",
@@ -396,7 +391,6 @@ MUTATIONS: Final = (
         "tonumber(redis.call('GET', pause) or '0') < instant",
         "true",
         "test_rate_limits.py::test_a_pause_never_shortens_an_earlier_one",
-        MODEL,
     ),
     lua(
         "groups whose budget is open again stand in line",
@@ -442,7 +436,6 @@ MUTATIONS: Final = (
         "if lives and ARGV[7] == 'skip' then",
         "if false then",
         "test_schedules.py::test_a_fire_is_skipped_while_the_previous_job_lives",
-        MODEL,
     ),
 )
 
