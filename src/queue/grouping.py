@@ -1,6 +1,7 @@
 """Items gather while a call is on the wire; the next call carries all of them."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -19,7 +20,9 @@ class _Entry(NamedTuple, Generic[ItemT, ResultT]):
 
 
 class Grouper(Generic[ItemT, ResultT]):
-    """Sends items in groups, one call at a time, bounded by count and by bytes.
+    """Sends items in groups, bounded by count and by bytes.
+
+    There is one call at a time, or two: while Redis does one, what came of the other leads to new items.
 
     A group that the server refuses is sent one by one, so that one bad item fails alone.
     """
@@ -32,8 +35,11 @@ class Grouper(Generic[ItemT, ResultT]):
         most: int = 200,
         most_bytes: int = 1 << 20,
         timeout: float | None = None,
+        beside: int | None = None,
     ) -> None:
         """Send with ``send``, which gives one result an item; ``size`` is an item's weight in bytes.
+
+        While a call is on the wire, ``beside`` gathered items are enough for a second one; None: there is none.
 
         An item that has no answer for ``timeout`` seconds, those before it included, fails with ``TimeoutError``.
         """
@@ -42,24 +48,26 @@ class Grouper(Generic[ItemT, ResultT]):
         self._most = most
         self._most_bytes = most_bytes
         self._timeout = timeout
+        self._beside = beside
         self._pending: list[_Entry[ItemT, ResultT]] = []
-        self._sent: list[_Entry[ItemT, ResultT]] = []
-        self._pump: asyncio.Task[None] | None = None
+        # what is on the wire, by the task that has sent it
+        self._pumps: dict[asyncio.Task[None], list[_Entry[ItemT, ResultT]]] = {}
         # one timer for all: items time out in the order in which they came
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def idle(self) -> bool:
         """Whether nothing is on the wire or waits for its turn."""
-        return self._pump is None
+        return not self._pumps
 
     def submit(self, item: ItemT) -> asyncio.Future[ResultT]:
         """Send an item with others; the future has its result, or raises what the call raised."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[ResultT] = loop.create_future()
         self._pending.append(_Entry(item, future, time.monotonic()))
-        if self._pump is None:
-            self._pump = loop.create_task(self._run(), name="lanner grouper")
+        pumps = len(self._pumps)
+        if not pumps or (pumps == 1 and self._beside is not None and len(self._pending) == self._beside):
+            self._pumps[loop.create_task(self._run(), name="lanner grouper")] = []
         if self._timer is None and self._timeout is not None:
             self._timer = loop.call_later(self._timeout, self._look, self._timeout)
         return future
@@ -68,15 +76,17 @@ class Grouper(Generic[ItemT, ResultT]):
         """Stop sending; what was not answered fails."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.wait([self._pump])
+        for pump in self._pumps:
+            pump.cancel()
+        if self._pumps:
+            await asyncio.wait(tuple(self._pumps))
 
     def _look(self, timeout: float) -> None:
         """Fail what has waited for too long."""
         now, left = time.monotonic(), timeout
         self._timer = None
-        waiting = [entry for entry in (*self._sent, *self._pending) if not entry.future.done()]
+        entries = [*itertools.chain(*self._pumps.values()), *self._pending]
+        waiting = sorted((entry for entry in entries if not entry.future.done()), key=lambda entry: entry.since)
         for entry in waiting:
             left = entry.since + timeout - now
             if left > 0:
@@ -85,14 +95,21 @@ class Grouper(Generic[ItemT, ResultT]):
             entry.future.set_exception(TimeoutError())
 
     async def _run(self) -> None:
+        own = asyncio.current_task()
+        assert own is not None  # noqa: S101 - it is one
         try:
-            while self._pending:
-                self._sent = self._take()
-                await self._deliver(self._sent)
+            if len(self._pumps) > 1:
+                # calls that go out together are answered together, and would be together for ever
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            while self._pending and (len(self._pumps) == 1 or len(self._pending) >= (self._beside or 0)):
+                self._pumps[own] = self._take()
+                await self._deliver(self._pumps[own])
         finally:
-            self._pump = None
-            _fail([*self._sent, *self._pending], ClosedError("closed before an answer came; it may have been done"))
-            self._pending, self._sent = [], []
+            left = self._pumps.pop(own)
+            if not self._pumps:
+                left, self._pending = [*left, *self._pending], []
+            _fail(left, ClosedError("closed before an answer came; it may have been done"))
 
     def _take(self) -> list[_Entry[ItemT, ResultT]]:
         size = count = 0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -268,18 +270,45 @@ class Queue(Listing, Stream):
         )
 
     async def send_many(self, prepared: Sequence[tuple[NewJob, str]]) -> list[Job]:
-        """Send prepared jobs in chunks."""
+        """Send prepared jobs in chunks, two calls at once."""
         runtime = await self.namespace.runtime()
         jobs: list[Job] = []
-        for start in range(0, len(prepared), MOST_AT_ONCE):
-            chunk = prepared[start : start + MOST_AT_ONCE]
-            try:
-                answers = await runtime.add([new for new, _ in chunk])
-            except RedisUnavailableError as error:
-                added = f" {start} of {len(prepared)} jobs had been added before." if start else ""
-                raise RedisUnavailableError(f"{error}{added}") from error
-            jobs += [self.added(new, run, answer, "raise") for (new, run), answer in zip(chunk, answers, strict=True)]
+        calls: deque[asyncio.Task[list[Standing | None]]] = deque()
+        try:
+            for start in range(0, len(prepared), MOST_AT_ONCE):
+                calls.append(
+                    asyncio.create_task(runtime.add([new for new, _ in prepared[start : start + MOST_AT_ONCE]]))
+                )
+                # it is on the wire, alone: calls that go out together are answered together
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                if len(calls) > 1:
+                    await self._take_added(calls, prepared, jobs)
+            while calls:
+                await self._take_added(calls, prepared, jobs)
+        finally:
+            for call in calls:
+                call.cancel()
         return jobs
+
+    async def _take_added(
+        self,
+        calls: deque[asyncio.Task[list[Standing | None]]],
+        prepared: Sequence[tuple[NewJob, str]],
+        jobs: list[Job],
+    ) -> None:
+        """Wait for the first of the calls, and make handles of what it has added."""
+        try:
+            answers = await calls.popleft()
+        except RedisUnavailableError as error:
+            later = sum(
+                [len(each) for each in await asyncio.gather(*calls, return_exceptions=True) if isinstance(each, list)]
+            )
+            after = f", and {later} after them" if later else ""
+            added = f" {len(jobs)} of {len(prepared)} jobs had been added before{after}." if jobs or later else ""
+            raise RedisUnavailableError(f"{error}{added}") from error
+        sent = prepared[len(jobs) : len(jobs) + len(answers)]
+        jobs += [self.added(new, run, answer, "raise") for (new, run), answer in zip(sent, answers, strict=True)]
 
     async def add_like(self, spec: str, data: str, trace: str) -> Job:
         """Add a job with the options of an earlier spec, in a new life."""

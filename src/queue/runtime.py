@@ -23,6 +23,10 @@ from .wire import ReplyError
 
 logger: Final = logging.getLogger(__name__)
 GROUP: Final = "adding jobs"
+# of adding jobs: while Redis does one, what came of the other is seen to
+CALLS_AT_ONCE: Final = 2
+HALF_A_GROUP: Final = 64
+ENOUGH_BESIDE: Final = 16
 OLDEST: Final = {"redis": (6, 2), "valkey": (7, 2)}
 
 
@@ -33,7 +37,6 @@ class Runtime:
         self._timeout = timeout
         self._connector = connector
         self._producer = secrets.token_urlsafe(9)
-        self._number = 0
         self._opened = asyncio.Lock()
         self._is_open = False
         self._guard: AsyncGenerator[None] | None = None
@@ -41,11 +44,15 @@ class Runtime:
         self.pid = os.getpid()
         self.call = Caller(connector.link(), base)
         self.waiters = Waiters(self.call, connector, self._producer)
-        self._adding = asyncio.Lock()
+        # a receipt is that of the last call: a second one on the wire, with the same name, would hide the first
+        self._producers = [_Producer(f"{self._producer}/{n}") for n in range(CALLS_AT_ONCE)]
+        self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
         self._adder = Grouper(
             partial(self.add, what=GROUP),
             size=lambda new: len(new.data) + len(new.spec) + len(new.id),
+            most=HALF_A_GROUP,
             timeout=timeout,
+            beside=ENOUGH_BESIDE,
         )
 
     async def open(self) -> None:
@@ -92,7 +99,7 @@ class Runtime:
         Raises:
             RedisUnavailableError: Redis did not answer in time, be it for the jobs that are before it.
         """
-        if self._adder.idle and not self._adding.locked():
+        if self._adder.idle and len(self._producers) == CALLS_AT_ONCE:
             # nobody to go together with: those who come meanwhile go together after it
             return (await self.add([new]))[0]
         try:
@@ -111,28 +118,29 @@ class Runtime:
         Raises:
             RedisUnavailableError: Redis did not answer in time.
         """
-        # a receipt is that of the last call: a second one on the wire would hide the first
         began = time.monotonic()
-        if self._adding.locked():
+        if self._turns.locked():
             await self._wait_for_turn(jobs, what)
         else:
-            await self._adding.acquire()
+            await self._turns.acquire()
+        producer = self._producers.pop()
         try:
-            self._number += 1
-            number = self._number
+            producer.number += 1
+            number = producer.number
             return await persist(
-                lambda: add_jobs(self.call, producer=self._producer, number=number, jobs=jobs),
+                lambda: add_jobs(self.call, producer=producer.name, number=number, jobs=jobs),
                 timeout=began + self._timeout - time.monotonic(),
                 repeatable=True,
                 what=lambda: what or _named(jobs),
             )
         finally:
-            self._adding.release()
+            self._producers.append(producer)
+            self._turns.release()
 
     async def _wait_for_turn(self, jobs: Sequence[NewJob], what: str) -> None:
         try:
             async with asyncio.timeout(self._timeout):
-                await self._adding.acquire()
+                await self._turns.acquire()
         except TimeoutError:
             raise RedisUnavailableError(
                 f"{what or _named(jobs)}: calls before it had no answer for {self._timeout:g} s. Nothing was done."
@@ -170,6 +178,14 @@ class Runtime:
         await self.waiters.aclose()
         await self._adder.aclose()
         await self.call.link.aclose()
+
+
+class _Producer:
+    """Who makes one call at a time, with the number of the last."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.number = 0
 
 
 def _named(jobs: Sequence[NewJob]) -> str:

@@ -111,9 +111,10 @@ class Settler:
     def claim_behind(self, call: Caller) -> asyncio.Task[None] | None:
         """Claim for the slots that are free now, behind what blocks the connection of ``call``.
 
-        None: none is free, or another call is to look first.
+        None: none is free, or another call is to look first, and has no outcomes for which it goes out all the same.
         """
-        if self._closed or self._looking or self._due or self._free() <= 0:
+        looks_first = (self._looking or self._due) and not self._runs.outbox
+        if self._closed or looks_first or self._free() <= 0:
             return None
         lane = self._lanes[2]
         # the slots are its own from now on
