@@ -13,6 +13,7 @@ from support.servers import Server
 from support.waiting import wait_until
 
 MODULE = """
+import gc
 import os
 from pathlib import Path
 import anyio
@@ -74,6 +75,14 @@ async def test_a_signal_lets_what_runs_end_and_the_exit_code_is_0(shop: Shop, st
             shop.let_go()
             assert await worker.exit_code() == 0
         assert await job.wait(timeout=10) == worker.process.pid
+
+
+async def test_the_garbage_collector_passes_over_what_was_imported(shop: Shop) -> None:
+    shop.write(MODULE.format(namespace=shop.namespace.id).replace("return os.getpid()", "return gc.get_freeze_count()"))
+    shop.let_go()
+    async with shop.namespace:
+        with shop.worker():
+            assert await shop.hold.execute(str(shop.directory), timeout=30) > 10_000
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.name)

@@ -1,6 +1,7 @@
 """One worker process."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -53,6 +54,8 @@ def run_worker(arguments: WorkerArguments) -> int:
         raise MisuseError(str(error)) from error
     name, make_loop = _loop()
     _announce(target, arguments, name)
+    # what has been imported stays: the garbage collector need not go through it again and again
+    gc.freeze()
     try:
         with asyncio.Runner(loop_factory=make_loop) as runner:
             runner.run(_work(worker, _queues_of(target), lifeline=arguments.lifeline))

@@ -140,12 +140,11 @@ class Settler:
         while True:
             await lane.signal.wait()
             lane.signal.clear()
-            while True:
-                # runs that end in this turn of the loop come along
-                await asyncio.sleep(0)
-                if len(self._runs.outbox) < least and (lane is self._lanes[1] or not self._may_claim()):
-                    break
+            while len(self._runs.outbox) >= least or (lane is self._lanes[0] and self._may_claim()):
                 await self._settle_once(lane, self._take())
+                # what ends at once comes along: a run takes a turn of the loop, and its end another
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
             if not self._runs.outbox:
                 self._drained.set()
 
