@@ -67,7 +67,8 @@ class Grouper(Generic[ItemT, ResultT]):
         self._pending.append(_Entry(item, future, time.monotonic()))
         pumps = len(self._pumps)
         if not pumps or (pumps == 1 and self._beside is not None and len(self._pending) == self._beside):
-            self._pumps[loop.create_task(self._run(), name="lanner grouper")] = []
+            # not by the loop's factory: it must not begin before it is known
+            self._pumps[asyncio.Task(self._run(), loop=loop, name="lanner grouper")] = []
         if self._timer is None and self._timeout is not None:
             self._timer = loop.call_later(self._timeout, self._look, self._timeout)
         return future

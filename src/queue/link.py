@@ -64,7 +64,8 @@ class Link:
         else:
             self._unsent.append((packed, future))
             if self._opening is None:
-                self._opening = loop.create_task(self._open(), name="lanner link")
+                # not by the loop's factory: it must not end before it is known
+                self._opening = asyncio.Task(self._open(), loop=loop, name="lanner link")
         return future
 
     async def aclose(self) -> None:

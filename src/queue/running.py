@@ -85,7 +85,10 @@ class Runs:
             self._running[claim] = answer
             answer.add_done_callback(partial(self._answered, claim, timer))
         else:
-            self._running[claim] = asyncio.create_task(self._await(claim, timer, answer))
+            task = asyncio.create_task(self._await(claim, timer, answer))
+            # where the loop makes eager tasks, it may have ended
+            if not task.done():
+                self._running[claim] = task
 
     def hand_back(self, claim: Claim) -> None:
         """Give a claim back without running it."""
@@ -139,7 +142,9 @@ class Runs:
 
     async def _await(self, claim: Claim, timer: asyncio.TimerHandle | None, answer: Awaitable[Any]) -> None:
         # not before it runs: a task that is cancelled before its first step never takes it
-        claim.run_by(_TaskRun(self._running[claim]))
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - it is one
+        claim.run_by(_TaskRun(task))
         try:
             outcome = _outcome_of(claim, await answer)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
@@ -214,7 +219,7 @@ class _TaskRun:
 
     __slots__ = ("_task",)
 
-    def __init__(self, task: asyncio.Future[Any]) -> None:
+    def __init__(self, task: asyncio.Task[Any]) -> None:
         self._task = task
 
     def end(self, reason: EndReason) -> None:
