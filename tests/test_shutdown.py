@@ -12,7 +12,7 @@ from lanner.queue.cadence import cadence
 from lanner.queue.scripts.loader import load
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
-from support.servers import Server
+from support.servers import PrivateServer, Server
 from support.unstoppable import Unstoppable
 from support.waiting import wait_until
 
@@ -183,6 +183,28 @@ async def test_a_wake_up_that_was_on_its_way_to_a_stopping_worker_reaches_anothe
             await stopping
             await job.wait(PATIENCE)
     assert desk.started == []
+
+
+async def test_a_wake_up_that_comes_during_the_grace_reaches_another(own_server: PrivateServer) -> None:
+    """The stopping worker has waited for one the longest, so that Redis would give it to that."""
+    desk, other = Desk(), Desk(is_open=True)
+    async with Namespace("x", redis=own_server.url) as namespace:
+        queue = namespace.queue("q")
+        with own_server.client() as client:
+            look = Look(client, "x")
+            worker = worker_of(queue, desk, grace=LONG)
+            await worker.start()
+            await queue.add("x", id="a")
+            await desk.runs("a")
+            await wait_until(lambda: look.listeners() == 1, PATIENCE)
+            async with worker_of(queue, other):
+                await wait_until(lambda: look.listeners() == 2, PATIENCE)
+                stopping = asyncio.create_task(worker.stop())
+                await wait_until(lambda: look.listeners() == 1, PATIENCE)
+                await (await queue.add("x", id="b")).wait(PATIENCE)
+                desk.open()
+                await stopping
+    assert (desk.started, other.started) == (["a"], ["b"])
 
 
 async def test_slots_that_become_free_during_the_grace_are_used_by_others_at_once(namespace: Namespace) -> None:

@@ -66,7 +66,7 @@ class Listener:
         if heard or self._bare:
             self._deaf -= heard
             self._bare = False
-            task = asyncio.create_task(self._nudge(), name="lanner nudge")
+            task = asyncio.create_task(self.end_pop(), name="lanner nudge")
             self._nudges.add(task)
             task.add_done_callback(self._nudges.discard)
 
@@ -140,8 +140,8 @@ class Listener:
             self._deaf.add(workflow)
             await pass_wake(self._call, workflow=workflow, instants=False)
 
-    async def _nudge(self) -> None:
-        """Have the pop that is under way end, until it is known to."""
+    async def end_pop(self) -> None:
+        """Have the pop that is under way end, until it is known to: left alone it takes a wake-up that is for others."""
         pauses, send = Pauses(), self._call.link.call
         while True:
             try:

@@ -255,6 +255,7 @@ class Worker:
         await asyncio.wait([listening])
         self._presence.stopping = True
         async with _best_effort(1):
+            await self._listener.end_pop()
             await self._settler.withdraw()
             # what this worker was woken for, and the instants that it kept, are for others from now on
             await self._settler.pass_on()

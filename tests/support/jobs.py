@@ -125,9 +125,13 @@ class Look:
 
     def a_worker_listens(self, workflow: str) -> bool:
         """Whether a worker waits in its blocking pop, and there is nothing to pop."""
-        blocked = [line for line in self._client("CLIENT", "LIST").splitlines() if "cmd=brpop" in line]
         markers = [self("EXISTS", f"{workflow}:{kind}") for kind in ("wake", "clock")]
-        return not any(markers) and any(" flags=b" in line for line in blocked)
+        return not any(markers) and self.listeners() > 0
+
+    def listeners(self) -> int:
+        """How many workers wait in their blocking pops, of this namespace and any other on the server."""
+        blocked = [line for line in self._client("CLIENT", "LIST").splitlines() if "cmd=brpop" in line]
+        return sum(" flags=b" in line for line in blocked)
 
     def nothing_is_active(self, *workflows: str) -> bool:
         """Whether no claim is left in any structure."""
