@@ -141,7 +141,7 @@ class Listener:
             await pass_wake(self._call, workflow=workflow, instants=False)
 
     async def end_pop(self) -> None:
-        """Have the pop that is under way end, until it is known to: left alone it takes a wake-up that is for others."""
+        """Have the pop that is under way end, until it is known to: left alone it takes a wake-up of others."""
         pauses, send = Pauses(), self._call.link.call
         while True:
             try:
