@@ -4,6 +4,7 @@ from uuid import uuid4
 import pytest
 
 from lanner.queue import Namespace
+from support.client import Client
 from support.jobs import Look
 from support.leftovers import check_namespaces
 from support.proxy import Proxy, open_proxy
@@ -75,6 +76,13 @@ async def namespace(server: Server, namespace_id: str) -> AsyncIterator[Namespac
     """A namespace on the shared server."""
     async with Namespace(namespace_id, redis=server.url) as namespace:
         yield namespace
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    """A client of the shared server that knows nothing of namespaces."""
+    with server.client() as client:
+        yield client
 
 
 @pytest.fixture

@@ -367,7 +367,7 @@ MUTATIONS: Final = (
         "claim_ready",
         "spendBudgets(base, budgets, 1, now)",
         "",
-        "test_rate_limits.py::test_a_group_goes_on_by_itself_when_its_budget_opens",
+        "test_rate_limit_groups.py::test_a_group_goes_on_by_itself_when_its_budget_opens",
         MODEL,
     ),
     lua(
@@ -382,7 +382,7 @@ MUTATIONS: Final = (
         "claim_job",
         "if record[5] then\n    redis.call('HSET', job, 'state', 'active'",
         "if record[5] and mayStart then\n    redis.call('HSET', job, 'state', 'active'",
-        "test_rate_limits.py::test_a_pause_lets_jobs_go_on_that_have_started",
+        "test_rate_limit_pauses.py::test_a_pause_lets_jobs_go_on_that_have_started",
         MODEL,
     ),
     lua(
@@ -390,14 +390,14 @@ MUTATIONS: Final = (
         "pause_limiter",
         "tonumber(redis.call('GET', pause) or '0') < instant",
         "true",
-        "test_rate_limits.py::test_a_pause_never_shortens_an_earlier_one",
+        "test_rate_limit_pauses.py::test_a_pause_never_shortens_an_earlier_one",
     ),
     lua(
         "groups whose budget is open again stand in line",
         "readmit_groups",
         "maintainGroup(base, workflow, group)",
         "",
-        "test_rate_limits.py::test_a_group_goes_on_by_itself_when_its_budget_opens",
+        "test_rate_limit_groups.py::test_a_group_goes_on_by_itself_when_its_budget_opens",
         MODEL,
     ),
     lua(
@@ -435,7 +435,7 @@ MUTATIONS: Final = (
         "fire_schedule",
         "if lives and ARGV[7] == 'skip' then",
         "if false then",
-        "test_schedules.py::test_a_fire_is_skipped_while_the_previous_job_lives",
+        "test_schedule_overlap.py::test_a_fire_is_skipped_while_the_previous_job_lives",
     ),
 )
 
