@@ -19,9 +19,18 @@ MAX_FREE_ID: Final = 256
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_RETIRED: Final = {
+_SCHEDULES: Final = "upsert_schedule(id, pattern, input) or upsert_schedule(id, None, input, every=...)"
+_LATER: Final = "run_in(input, delay) or run_at(input, instant) of the workflow"
+_ELSEWHERE: Final = {
     "retry": "max_attempts= and backoff=",
-    "repeat": "upsert_schedule(id, pattern) or upsert_schedule(id, every=...)",
+    "retries": "max_attempts= and backoff=",
+    "repeat": _SCHEDULES,
+    "cron": _SCHEDULES,
+    "delay": _LATER,
+    "run_in": _LATER,
+    "run_at": _LATER,
+    "dedup": "throttle= or debounce=",
+    "job_id": "id=",
     "keep_completed": "result_ttl=",
 }
 
@@ -320,7 +329,7 @@ def check_function(value: object, name: str) -> None:
 
 
 def refuse_unknown_options(options: Mapping[str, object], known: Collection[str]) -> None:
-    """Refuse options that do not exist, above all those that other engines have and Lanner had under other names.
+    """Refuse options that do not exist, above all those that other engines have, or that are a call here.
 
     Args:
         options: What the caller gave, by name.
@@ -335,8 +344,8 @@ def refuse_unknown_options(options: Mapping[str, object], known: Collection[str]
     for option in options:
         if option in known:
             continue
-        if option in _RETIRED:
-            raise InvalidArgumentError(f"there is no option {option}=: use {_RETIRED[option]} instead")
+        if option in _ELSEWHERE:
+            raise InvalidArgumentError(f"there is no option {option}=: use {_ELSEWHERE[option]} instead")
         hint = did_you_mean(option, known) or f"; the options are {', '.join(sorted(known))}"
         raise InvalidArgumentError(f"there is no option {shown(option)}{hint}")
     if isinstance(options.get("priority"), str):
