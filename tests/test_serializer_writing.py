@@ -12,7 +12,7 @@ import struct
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from io import BytesIO
@@ -142,6 +142,10 @@ def _generate() -> Iterator[int]:
     yield 1
 
 
+async def _generate_slowly() -> AsyncIterator[int]:
+    yield 1
+
+
 class _Text(str):
     __slots__ = ()
 
@@ -163,12 +167,13 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: 1, r"a function cannot be serialized: it is <lambda>; give what it returns"),
     (os.getpid, "give what it returns"),
     (_generate(), "a generator cannot be serialized: make a list of it first"),
+    (_generate_slowly(), "an async_generator cannot be serialized: make a list of it first"),
     (range(3), "make a list of it first"),
     ({}.keys(), "make a list of it first"),
     (int, "it is the class int itself; give an instance"),
     (threading.Lock(), "register.. the class with encode= and decode="),
     (os, "a module cannot be serialized"),
-    (object(), "a object cannot be serialized"),
+    (object(), "an object cannot be serialized"),
     (_Text("x"), "convert it to str, or register"),
     (collections.defaultdict(list), "convert it to dict, or register"),
     (2**100_000, "4300 digits"),

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast, get_origin
 
 import msgspec
 
-from .shapes import as_object, shape, type_of
+from .shapes import as_object, shape, type_of, with_article
 
 # what a class may add to these cannot be put back without its constructor
 _BUILTIN_BASES = (str, bytes, bytearray, int, float, complex, list, tuple, dict, set, frozenset, BaseException)
@@ -270,7 +270,7 @@ class _Flags:
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:  # noqa: ARG002 - nothing of the class runs
         if type(payload) is not int:
-            raise ValueError(f"a {cls.__qualname__} is read from an integer, not from {shape(payload)}")
+            raise ValueError(f"{with_article(cls.__qualname__)} is read from an integer, not from {shape(payload)}")
         return cls(payload)
 
 

@@ -3,7 +3,7 @@
 import inspect
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
 from io import IOBase
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from .classes import kind_of
 from .foreign import RecordedError
 from .paths import MapKey, Segment, escape, render
 from .registry import class_name, registration_of, resolve
-from .shapes import type_of
+from .shapes import type_of, with_article
 from .transforms import DESCRIBE, MAX_INT, Annotation, Described, base_of, describe_error, number_text
 
 MAX_DEPTH = 300
@@ -185,7 +185,7 @@ class _Writer:
             raise
         except Exception as error:
             why = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
-            raise self._error(f"a {_name(cls)} cannot be serialized: {why}") from error
+            raise self._error(f"{with_article(_name(cls))} cannot be serialized: {why}") from error
 
     def _describe_instance(self, value: Any, cls: type) -> Described:
         if cls is int:
@@ -242,7 +242,7 @@ def _refusal(value: Any, cls: type) -> str:
     base = base_of(cls)
     if base is not None:
         return f"convert it to {_name(base)}, or register() the class"
-    if isinstance(value, Iterable) and not isinstance(value, IOBase):
+    if isinstance(value, (Iterable, AsyncIterable)) and not isinstance(value, IOBase):
         return "make a list of it first"
     return "give plain data, or register() the class with encode= and decode="
 

@@ -48,4 +48,9 @@ def shape(payload: Any) -> str:
     """What a payload is, for people."""
     kind = type_of(payload)
     shapes = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return shapes.get(kind, "a number" if kind in (int, float) else f"a {kind.__qualname__}")
+    return shapes.get(kind, "a number" if kind in (int, float) else with_article(kind.__qualname__))
+
+
+def with_article(name: str) -> str:
+    """A class's name after "a" or "an", for people. One that begins with u is read as URL and UUID are."""
+    return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
