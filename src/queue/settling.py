@@ -1,4 +1,4 @@
-"""The worker's heart: commits outcomes in groups, and claims jobs for the slots they free, in one call at a time."""
+"""The worker's heart: each of its calls commits outcomes in a group, and claims jobs for the slots they free."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Settler:
         await self._work(self._lanes[0], 1)
 
     async def work_beside(self) -> None:
-        """Settle what is much while another call is on the wire, until cancelled."""
+        """Settle whenever many outcomes have gathered while another call is on the wire, until cancelled."""
         await self._work(self._lanes[1], self._half)
 
     def claim_behind(self, call: Caller) -> asyncio.Task[None] | None:
@@ -312,7 +312,7 @@ class Settler:
 
 
 class _Lane:
-    """One call on the wire at a time, with numbers of its own: the receipt of one lane hides none of the other's.
+    """One call on the wire at a time, with numbers of its own: the receipt of one lane hides none of the others'.
 
     Attributes:
         asks: How many jobs the call on the wire may come back with, and ``most`` how many of each workflow.
@@ -334,6 +334,6 @@ class _Lane:
         self.unanswered, self.in_flight, self.asks, self.most, self.commits = self._number, True, asks, most, commits
 
     def answered(self) -> None:
-        """None is."""
+        """No call is on the wire any more."""
         self.in_flight = self.commits = False
         self.asks, self.most = 0, {}
