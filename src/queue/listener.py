@@ -6,7 +6,7 @@ from . import keys
 from .calling import Caller, Pauses
 from .link import Link, LinkClosedError, NotSentError, UnansweredError
 from .outage import Outage
-from .scripts.claiming import pass_wake
+from .scripts.claiming import nudge_worker, pass_wake
 from .wire import ReplyError
 
 # how much later than its time-out a blocking pop may answer before its connection counts as broken
@@ -43,6 +43,7 @@ class Listener:
         """
         self._call = call
         self._blocking = blocking
+        self._worker = worker
         self._control_key = keys.control(call.base, worker)
         self._workflows = list(workflows)
         self._patience = patience
@@ -142,11 +143,10 @@ class Listener:
 
     async def end_pop(self) -> None:
         """Have the pop that is under way end, until it is known to: left alone it takes a wake-up of others."""
-        pauses, send = Pauses(), self._call.link.call
+        pauses = Pauses()
         while True:
             try:
-                await send("LPUSH", self._control_key, NUDGE)
-                await send("PEXPIRE", self._control_key, 60_000)
+                await nudge_worker(self._call, worker=self._worker)
             except LinkClosedError:
                 return
             except (NotSentError, UnansweredError):

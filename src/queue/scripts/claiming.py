@@ -120,3 +120,8 @@ async def sweep_claims(call: Caller, *, lease: int, interval: int, limit: int) -
 async def pass_wake(call: Caller, *, workflow: str, instants: bool) -> None:
     """Pass on a wake-up that this worker cannot use, and (when it stops) the instants that it kept."""
     await call("pass_wake", workflow, int(instants))
+
+
+async def nudge_worker(call: Caller, *, worker: str) -> None:
+    """Have a worker's blocking pop end."""
+    await call("nudge_worker", worker)
