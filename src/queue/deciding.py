@@ -33,9 +33,9 @@ def decide(
 ) -> Retry | Failed | Limited:
     """Decide whether a job is attempted again after ``error`` has left its run.
 
-    An error for good, or no attempt left: failed. ``RetryAfter``: again after its delay. Anything else, whatever
-    it is, again after a backoff. ``RateLimited`` is no failure:
-    back in its place, and its limiter is paused. A group of errors is for good when one of them is.
+    ``RateLimited`` is no failure: back in its place, and its limiter is paused. An error for good, or no attempt left:
+    failed. ``RetryAfter``: again after its delay. Anything else, whatever it is: again after a backoff. Of a group of
+    errors each counts, in this order: one that is ``RateLimited``, then one that is for good.
 
     Args:
         error: What left the run.
