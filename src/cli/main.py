@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="lanner", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"lanner {version('lanner')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    demo = "watch a workflow survive the death of its worker; needs no Redis, takes 20 seconds"
+    demo = "watch a workflow survive the death of its worker; needs no Redis, takes 15 seconds"
     commands.add_parser("demo", help=demo, description=demo.capitalize() + ".")
     as_written = argparse.RawDescriptionHelpFormatter
     _describe_worker(
