@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _SCHEDULES: Final = "upsert_schedule(id, pattern, input) or upsert_schedule(id, None, input, every=...)"
-_LATER: Final = "run_in(input, delay) or run_at(input, instant) of the workflow"
+_LATER: Final = "run_in(input, delay) or run_at(input, instant) (of a queue: add(data, run_in=...))"
 _ELSEWHERE: Final = {
     "retry": "max_attempts= and backoff=",
     "retries": "max_attempts= and backoff=",
