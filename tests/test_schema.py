@@ -169,6 +169,14 @@ async def test_one_text_is_no_list_of_inputs(namespace: WorkflowNamespace) -> No
     assert (await workflow.counts()).waiting == 0
 
 
+@pytest.mark.parametrize("option", [{"id": "one"}, {"if_exists": "return"}], ids=lambda option: next(iter(option)))
+async def test_many_jobs_have_ids_of_their_own(namespace: WorkflowNamespace, option: dict[str, Any]) -> None:
+    workflow: AnyWorkflow = namespace.create_workflow("flow", run=echo, schema=str)
+    with pytest.raises(InvalidArgumentError, match=f"takes no {next(iter(option))}=: every job has an id of its own"):
+        await workflow.run_many(["a", "b"], **option)
+    assert (await workflow.counts()).waiting == 0
+
+
 async def test_without_a_schema_the_annotation_of_the_function_is_it(namespace: WorkflowNamespace) -> None:
     async def typed(ctx: Context[Point]) -> int:
         return ctx.input.x

@@ -130,9 +130,10 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
     async def run_many(
         self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]
     ) -> list[Job[OutputT, ProgressT]]:
-        """Have the workflow run for each input, in calls of 200. ``id`` is no option here. See ``run``."""
-        if "id" in options:
-            raise InvalidArgumentError("run_many takes no id=: every job needs one of its own; leave it out")
+        """Have the workflow run for each input, in calls of 200. See ``run``; not with ``id`` or ``if_exists``."""
+        for option in ("id", "if_exists"):
+            if option in options:
+                raise InvalidArgumentError(f"run_many takes no {option}=: every job has an id of its own; leave it out")
         if isinstance(inputs, str | bytes):
             raise InvalidArgumentError(f"run_many takes a list of inputs, not one text: [{shown(inputs)}]")
         prepared: list[tuple[NewJob, str]] = []
