@@ -14,8 +14,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A job's nonce and options, as JSON; what stands at its default is not written.
 
     The scripts read `run`, `created`, `group`, `priority`, `expires`, `result_ttl`, `keep_failed`, `max_stalled`,
-    `strict` and `round`. They write `created` when they add the job, from Redis' clock, and `round` when it begins anew.
-    Durations and instants are milliseconds.
+    `strict` and `round`. They write `created` when they add the job, from Redis' clock, and `round` when it begins
+    anew. Durations and instants are milliseconds.
     """
 
     run: str
