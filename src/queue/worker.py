@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..errors import InvalidArgumentError, RedisUnavailableError
-from .calling import ScriptError
+from .calling import Pauses, ScriptError
 from .duty import Duty, perform
 from .lease import LeaseKeeper
-from .link import NotSentError, UnansweredError
+from .link import LinkClosedError, NotSentError, UnansweredError
 from .listener import SLACK, Listener
 from .options import Duration
 from .outage import Outage
@@ -254,21 +254,13 @@ class Worker:
         self._settler.close()
         await asyncio.wait([listening])
         self._presence.stopping = True
-        async with _best_effort(1):
-            await self._listener.end_pop()
-            await self._settler.withdraw()
-            # what this worker was woken for, and the instants that it kept, are for others from now on
-            await self._settler.pass_on()
-            await self._presence.once()
+        await _try_for(1, self._withdraw)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await _first(self.runs.idle(), self._hurry.wait())
         await self.runs.end_all()
-        async with _best_effort(CLEAN_UP):
-            await self._settler.withdraw()
-            await self._settler.drained()
-            await self._settler.pass_on()
-            await leave_worker(self._call, worker=self.id)
+        await _try_for(CLEAN_UP, self._commit_the_rest)
+        await _try_for(1, self._leave)
         settling.cancel()
         settling_beside.cancel()
         await asyncio.wait(self._tasks)
@@ -276,6 +268,21 @@ class Worker:
         await self.recorder.aclose()
         await self._blocking.aclose()
         await asyncio.get_running_loop().run_in_executor(None, self._leases.join)
+
+    async def _withdraw(self) -> None:
+        await self._listener.end_pop()
+        await self._settler.withdraw()
+        # what this worker was woken for, and the instants that it kept, are for others from now on
+        await self._settler.pass_on()
+        await self._presence.once()
+
+    async def _commit_the_rest(self) -> None:
+        await self._settler.withdraw()
+        await self._settler.drained()
+
+    async def _leave(self) -> None:
+        await self._settler.pass_on()
+        await leave_worker(self._call, worker=self.id)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -295,12 +302,18 @@ def _checked_handlers(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
     return dict(handlers)
 
 
-@contextlib.asynccontextmanager
-async def _best_effort(seconds: float) -> AsyncGenerator[None]:
-    """Within it something is tried for so long; a worker stops also when Redis is not to be had."""
-    with contextlib.suppress(NotSentError, UnansweredError, TimeoutError, ScriptError):
+async def _try_for(seconds: float, what: Callable[[], Awaitable[None]]) -> None:
+    """Do something that may be done again, for so long at most; a worker stops also when Redis is not to be had."""
+    pauses = Pauses()
+    with contextlib.suppress(TimeoutError, ScriptError, LinkClosedError):
         async with asyncio.timeout(seconds):
-            yield
+            while True:
+                try:
+                    return await what()
+                except LinkClosedError:
+                    raise
+                except (NotSentError, UnansweredError):
+                    await asyncio.sleep(pauses.next())
 
 
 async def _first(*waits: Awaitable[Any]) -> None:
