@@ -111,9 +111,10 @@ class JobFailedError(JobError):
     """The job has failed for good.
 
     Attributes:
-        type: The name of the exception that ended it.
+        type: The name of the exception that ended it; ``JobExpiredError`` or ``StalledError`` where it was not started
+            in time, or its workers were lost too often.
         message: That exception's text.
-        traceback: The traceback where the job ran, as text.
+        traceback: The traceback where the job ran, as text; empty where none ran.
     """
 
     # `type` is the name the field uses for an exception's class name
