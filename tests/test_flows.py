@@ -251,7 +251,7 @@ async def test_what_cannot_be_a_flow_is_refused_and_nothing_is_sent(ns: Workflow
         ),
         "on_failure must be one of": inner(on_failure="ignore"),
         "priority must be": inner(options={"priority": -1}),
-        "there is no option 'retries'": inner(options={"retries": 3}),
+        "there is no option retries=": inner(options={"retries": 3}),
         "a flow is made of Flow": Flow(line.whole, "x", children=[anything]),
         "a flow node's workflow": Flow(anything, "x"),
         "a flow node's children": Flow(line.whole, "x", children=anything),

@@ -125,7 +125,7 @@ async def test_a_removed_schedule_fires_no_more_and_its_jobs_stay(namespace: Nam
         ({"data": 5}, "data must be a str"),
         ({"overlap": "both"}, "overlap"),
         ({"id": "mine"}, "no option 'id'"),
-        ({"run_in": 5}, "no option 'run_in'"),
+        ({"run_in": 5}, "no option run_in="),
         ({"throttle": None}, "no option 'throttle'"),
         ({"priority": -1}, "priority"),
         ({"group": ""}, "group"),
@@ -203,5 +203,5 @@ async def test_options_that_mean_nothing_to_a_workflow_s_schedule_are_refused(op
 
     reports = WorkflowNamespace("shop").create_workflow("reports", run=report)
     options: dict[str, Any] = {option: "x"}
-    with pytest.raises(InvalidArgumentError, match=f"no option '{option}'"):
+    with pytest.raises(InvalidArgumentError, match=f"no option '?{option}"):
         await reports.upsert_schedule("s", "@daily", "x", **options)
