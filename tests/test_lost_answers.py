@@ -211,3 +211,22 @@ async def test_one_outcome_counts_when_the_answer_was_lost_and_the_lease_ran_out
             assert await job.wait(PATIENCE) == "x"
             assert await (await queue.add("x", id="c")).wait(PATIENCE) == "x"
     assert (desk.started, other.started) == (["a", "c"], ["b"])
+
+
+async def test_a_worker_hears_again_of_work_though_its_nudge_was_lost(
+    namespace_id: str, proxy: Proxy, namespace: Namespace
+) -> None:
+    """One whose slots are taken stops popping a workflow's wake-ups, and ends its pop when it wants them again."""
+    desk = Desk()
+    async with (
+        Namespace(namespace_id, redis=proxy.url) as remote,
+        worker_of(remote.queue("q"), desk, concurrency=1),
+    ):
+        queue = namespace.queue("q")
+        await queue.add("x", id="a")
+        await desk.runs("a")
+        await wait_until(lambda: proxy.requests_with("BRPOP") > proxy.requests_with(":q:wake"), PATIENCE)
+        proxy.lose_request(load("nudge_worker").sha)
+        desk.open()
+        await wait_until(lambda: proxy.lost_requests == 1, PATIENCE)
+        await (await queue.add("x", id="b")).wait(PATIENCE / 2)

@@ -44,6 +44,18 @@ async def test_the_answer_of_every_nth_matching_request_is_lost_after_it_was_exe
         assert proxy.requests_with("INCR") == 7
 
 
+async def test_a_request_that_is_lost_is_never_executed_and_the_next_is(server: Server, namespace_id: str) -> None:
+    counter = f"lanner:{{{namespace_id}}}:swept"
+    async with open_proxy(server) as proxy, connected(proxy) as client, connected(proxy) as other:
+        await other.ping()
+        proxy.lose_request("INCR")
+        with pytest.raises(redis.ConnectionError):
+            await client.incr(counter)
+        assert await other.incr(counter) == 1
+        assert await client.incr(counter) == 2
+        assert (proxy.lost_requests, proxy.requests_with("INCR")) == (1, 2)
+
+
 async def test_answers_before_the_lost_one_on_its_connection_arrive(server: Server, namespace_id: str) -> None:
     key = f"lanner:{{{namespace_id}}}:swept"
     async with open_proxy(server) as proxy:

@@ -165,6 +165,29 @@ async def test_what_is_claimed_while_the_worker_stops_is_handed_back(
         await job.wait(PATIENCE)
 
 
+async def test_what_is_claimed_behind_the_pop_of_a_stopping_worker_is_handed_back(
+    namespace_id: str, proxy: Proxy, namespace: Namespace, look: Look
+) -> None:
+    desk = Desk()
+    async with Namespace(namespace_id, redis=proxy.url) as slow:
+        worker = worker_of(slow.queue("q"), desk)
+        await worker.start()
+        # the first call looks, the second waits behind a pop
+        await wait_until(lambda: proxy.requests_with(load("settle").sha) >= 2, PATIENCE)
+        await wait_until(lambda: look.a_worker_listens("q"), PATIENCE)
+        proxy.stall()
+        job = await namespace.queue("q").add("x")
+        await wait_until(lambda: look("EXISTS", "q:active"), PATIENCE)
+        stopping = asyncio.create_task(worker.stop())
+        await asyncio.sleep(0)
+        proxy.flow()
+        await stopping
+    record = await job.record()
+    assert (record.state, record.attempt, record.stalls, desk.started) == ("waiting", 1, 0, [])
+    async with worker_of(namespace.queue("q"), Desk(is_open=True)):
+        await job.wait(PATIENCE)
+
+
 async def test_a_wake_up_that_was_on_its_way_to_a_stopping_worker_reaches_another(
     namespace_id: str, proxy: Proxy, namespace: Namespace, look: Look
 ) -> None:

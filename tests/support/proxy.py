@@ -55,11 +55,13 @@ class Proxy:
         self._port = 0
         self._links: set[_Link] = set()
         self._cuts: list[_Cut] = []
+        self._swallows: list[bytes] = []
         self._requests: list[bytes] = []
         self._flows = asyncio.Event()
         self._flows.set()
         self._held: list[bytes] = []
         self._released = asyncio.Event()
+        self.lost_requests = 0
         self.lost_answers = 0
         self.held_answers = 0
 
@@ -82,6 +84,10 @@ class Proxy:
     def lose_no_answers(self) -> None:
         """End every ``lose_answers``."""
         self._cuts.clear()
+
+    def lose_request(self, needle: str) -> None:
+        """Cut the connection instead of passing on the next request that contains the text: it is never executed."""
+        self._swallows.append(needle.encode())
 
     def hold_answers(self, needle: str) -> None:
         """Keep back the answers of requests that contain the text, and what comes after them, until ``flow``.
@@ -152,6 +158,10 @@ class Proxy:
                 if link.is_silent:
                     continue
                 await self._flows.wait()
+                if any(needle in request for needle in self._swallows):
+                    self._swallows = [needle for needle in self._swallows if needle not in request]
+                    self.lost_requests += 1
+                    break
                 self._requests.append(request)
                 if b"SUBSCRIBE\r\n" in request:
                     link.subscribes = True
