@@ -17,6 +17,7 @@ from lanner.errors import (
 from lanner.queue import Claim, Dedup, Job, Namespace, Suspended
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
+from support.servers import Server
 from support.waiting import wait_until
 
 
@@ -272,6 +273,19 @@ async def test_closing_while_jobs_are_added_is_a_clear_error_at_once(namespace_i
             await call
     with pytest.raises(ClosedError):
         await queue.add("x")
+
+
+async def test_adds_that_were_about_to_be_sent_hear_of_the_closing(server: Server, namespace_id: str) -> None:
+    async with Namespace(namespace_id, redis=server.url) as namespace:
+        queue = namespace.queue("q")
+        await queue.add("x")
+        adds = [asyncio.create_task(queue.add("x")) for _ in range(3)]
+        # the first is on the wire, and the task that is to send the others has not begun
+        await asyncio.sleep(0)
+        await namespace.aclose()
+        async with asyncio.timeout(PATIENCE):
+            ends = await asyncio.gather(*adds, return_exceptions=True)
+    assert {type(end) for end in ends} == {ClosedError}
 
 
 @pytest.mark.parametrize("size", [0, 1, 5_000_000])

@@ -77,10 +77,14 @@ class Grouper(Generic[ItemT, ResultT]):
         """Stop sending; what was not answered fails."""
         if self._timer is not None:
             self._timer.cancel()
-        for pump in self._pumps:
+        pumps = tuple(self._pumps)
+        for pump in pumps:
             pump.cancel()
-        if self._pumps:
-            await asyncio.wait(tuple(self._pumps))
+        if pumps:
+            await asyncio.wait(pumps)
+        for pump in pumps:
+            # one that was cancelled before its first step has never taken it
+            self._end(pump)
 
     def _look(self, timeout: float) -> None:
         """Fail what has waited for too long."""
@@ -107,10 +111,13 @@ class Grouper(Generic[ItemT, ResultT]):
                 self._pumps[own] = self._take()
                 await self._deliver(self._pumps[own])
         finally:
-            left = self._pumps.pop(own)
-            if not self._pumps:
-                left, self._pending = [*left, *self._pending], []
-            _fail(left, ClosedError("closed before an answer came; it may have been done"))
+            self._end(own)
+
+    def _end(self, pump: asyncio.Task[None]) -> None:
+        left = self._pumps.pop(pump, [])
+        if not self._pumps:
+            left, self._pending = [*left, *self._pending], []
+        _fail(left, ClosedError("closed before an answer came; it may have been done"))
 
     def _take(self) -> list[_Entry[ItemT, ResultT]]:
         size = count = 0
