@@ -227,6 +227,30 @@ async def test_a_password_that_is_refused_for_a_while_does_not_end_a_worker(own_
             assert await (await queue.add("y")).wait(PATIENCE) == "y"
 
 
+@pytest.mark.parametrize("busy", ["idle", "busy"])
+async def test_scripts_that_are_refused_for_a_while_hold_nothing_up(own_server: PrivateServer, busy: str) -> None:
+    desk, errors = Desk(), list[BaseException]()
+    async with Namespace("n", redis=own_server.url) as producer:
+        with own_server.client() as client:
+            client("ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all")
+            url = own_server.tcp_url.replace("redis://", "redis://u:p@")
+            async with (
+                Namespace("n", redis=url) as namespace,
+                worker_of(namespace.queue("q"), desk, concurrency=1, on_error=errors.append),
+            ):
+                await wait_until(lambda: Look(client, "n").a_worker_listens("q"), PATIENCE)
+                jobs = [await producer.queue("q").add("a", id="a")] if busy == "busy" else []
+                if jobs:
+                    await desk.runs("a")
+                client("ACL", "SETUSER", "u", "-evalsha")
+                jobs.append(await producer.queue("q").add("b", id="b"))
+                await wait_until(lambda: len(errors) > 1, PATIENCE)
+                client("ACL", "SETUSER", "u", "+evalsha")
+                desk.open()
+                await results_of(jobs)
+    assert desk.started == [job.id for job in jobs]
+
+
 async def test_a_wrong_password_is_told_by_its_name(own_server: PrivateServer) -> None:
     with own_server.client() as client:
         client("CONFIG", "SET", "requirepass", "secret")

@@ -3,7 +3,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from . import keys
-from .calling import Caller, Pauses
+from .calling import Caller, Pauses, ScriptError
 from .link import Link, LinkClosedError, NotSentError, UnansweredError
 from .outage import Outage
 from .scripts.claiming import nudge_worker, pass_wake
@@ -84,7 +84,7 @@ class Listener:
         while True:
             try:
                 await self._pop()
-            except (NotSentError, UnansweredError, ReplyError) as error:
+            except (NotSentError, UnansweredError, ReplyError, ScriptError) as error:
                 self._outage.gone(error)
                 await asyncio.sleep(pauses.next())
                 self._may_have_missed()
@@ -149,7 +149,7 @@ class Listener:
                 await nudge_worker(self._call, worker=self._worker)
             except LinkClosedError:
                 return
-            except (NotSentError, UnansweredError):
+            except (NotSentError, UnansweredError, ScriptError):
                 await asyncio.sleep(pauses.next())
             else:
                 return

@@ -65,6 +65,7 @@ class Settler:
         self._closed = False
         self._drained = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._refusals: Pauses | None = None
         self.idle: Callable[[], None] = lambda: None
         runs.changed = self._changed
 
@@ -200,9 +201,14 @@ class Settler:
         if lane is self._lanes[1]:
             await self._keep_out_of_step()
         if settlement is not None:
+            self._refusals = None
             self._take_over(outcomes, settlement)
             if not self._closed:
                 self._plan(settlement, total)
+        elif not self._closed:
+            # nobody would wake anybody for what the refused call would have found
+            self._refusals = self._refusals or Pauses()
+            self._look_in(self._refusals.next())
         self._runs.have(token)
 
     async def _keep_out_of_step(self) -> None:
@@ -246,11 +252,16 @@ class Settler:
             return
         if settlement.again_ms is not None:
             # a timer's instant is rounded down to a millisecond by Redis' clock: never look too early
-            self._timer = asyncio.get_running_loop().call_later((settlement.again_ms + 1) / 1000, self.look)
+            self._look_in((settlement.again_ms + 1) / 1000)
         if len(settlement.claims) >= total:
             self._looking = True
         else:
             self.idle()
+
+    def _look_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.look)
 
     async def _persist(
         self,
