@@ -97,12 +97,14 @@ class Link:
                 self._send(wire, packed, future)
 
     def _send(self, wire: Wire, packed: bytes, future: asyncio.Future[Any]) -> None:
-        if not self._waiting:
+        # a call that has the wire to itself goes at once
+        alone = not self._waiting
+        if alone:
             self._since = time.monotonic()
             if self._watch is None:
                 self._watch = future.get_loop().call_later(self._timeout, self._look)
         self._waiting.append(future)
-        wire.send(packed)
+        wire.send(packed, at_once=alone)
 
     def _answered(self, answer: Any) -> None:
         future = self._waiting.popleft()

@@ -45,7 +45,8 @@ class ReplyError(ServerError):
 class Wire(asyncio.Protocol):
     """Takes over a connection that redis-py has opened: address, TLS, user and database are its matter.
 
-    What is sent within one turn of the loop goes out in one write. ``received`` may raise ``BrokenError``.
+    What is sent within one turn of the loop goes out in one write, if it is not to go at once. ``received`` may raise
+    ``BrokenError``.
     """
 
     def __init__(
@@ -95,8 +96,11 @@ class Wire(asyncio.Protocol):
             await connection.disconnect(nowait=True)
             raise
 
-    def send(self, packed: bytes) -> None:
-        """Send a packed command with whatever else is sent in this turn of the loop."""
+    def send(self, packed: bytes, *, at_once: bool = False) -> None:
+        """Send a packed command, at once or with whatever else is sent in this turn of the loop."""
+        if at_once and not self._outgoing:
+            self._transport.write(packed)
+            return
         if not self._outgoing:
             self._loop.call_soon(self._flush)
         self._outgoing.append(packed)
