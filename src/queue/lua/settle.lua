@@ -9,6 +9,7 @@
 --- @include enter_completed
 --- @include key_of
 --- @include look_ahead
+--- @include pass_on when needed
 --- @include read_clock
 --- @include read_limits
 --- @include read_receipt
@@ -41,6 +42,8 @@ if receipt then
         { indexes[workflow], id, record[2], record[3], record[4] or '0', readSteps(base, workflow, id) }
     end
   end
+  -- a late copy may have come behind a pop that took a wake-up with it
+  for _, want in ipairs(wants) do passOn(base, want[1], now) end
   return { now, receipt[1], claims, 0 }
 end
 
