@@ -75,6 +75,36 @@ async def test_a_job_goes_on_while_its_group_s_budget_is_spent(
     assert turns == ["sleeper", "sleeper"]
 
 
+@pytest.mark.parametrize("way", ["cancelled", "removed", "expired"])
+async def test_a_job_goes_on_when_the_refused_job_before_it_in_its_group_is_gone(
+    server: Server, namespace_id: str, client: Client, way: str
+) -> None:
+    turns: list[str] = []
+
+    async def handle(claim: Claim) -> Outcome | str:
+        turns.append(claim.data)
+        return Suspended(None, ("go",)) if len(turns) == 1 else "through"
+
+    limiters = {"tenant": RateLimit(1, LONG, per="group")}
+    async with Namespace(namespace_id, redis=server.url, limiters=limiters) as namespace:
+        queue = namespace.queue("calls")
+        async with queue.worker(handle, safety=SAFETY):
+            sleeper = await queue.add("sleeper", group="g")
+            await wait_until(lambda: client("EXISTS", f"{namespace.base}:calls:parked"))
+            refused = await queue.add("refused", group="g", priority=5, expires=2 if way == "expired" else None)
+            await wait_until(lambda: client("ZCARD", f"{namespace.base}:calls:throttled"))
+            await sleeper.send_event("go", "", event_id="1")
+            if way != "expired":
+                await looked_in_vain(queue, client)
+                assert await sleeper.state() == "waiting"
+            if way == "cancelled":
+                await refused.cancel()
+            elif way == "removed":
+                await queue.remove(refused.id)
+            assert await sleeper.wait(10) == "through"
+    assert turns == ["sleeper", "sleeper"]
+
+
 async def test_a_budget_of_the_group_and_one_of_all_hold_together(server: Server, namespace_id: str) -> None:
     limiters = {"tenant": RateLimit(1, 0.2, per="group"), "all": RateLimit(3, 0.2)}
     async with Namespace(namespace_id, redis=server.url, limiters=limiters) as namespace:

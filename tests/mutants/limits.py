@@ -127,6 +127,22 @@ LIMITS: Final = (
         "test_rate_limit_pauses.py::test_a_longer_pause_extends_an_earlier_one",
     ),
     lua(
+        "a job that goes on takes nothing from its group's budget when it comes to the head",
+        "maintain_group",
+        "if throttled and redis.call('HEXISTS', keyOf(base, workflow, 'j', head[1]), 'started') == 1 then",
+        "if false then",
+        "test_rate_limit_groups.py::test_a_job_goes_on_while_its_group_s_budget_is_spent",
+        "test_rate_limit_groups.py::test_a_job_goes_on_when_the_refused_job_before_it_in_its_group_is_gone",
+        MODEL,
+    ),
+    lua(
+        "a group that has spent its budget stands aside while another is spent as well",
+        "claim_ready",
+        "refused = starts >= open and groupOpen > 0",
+        "refused = starts >= open",
+        MODEL,
+    ),
+    lua(
         "groups whose budget is open again stand in line",
         "readmit_groups",
         "maintainGroup(base, workflow, group)",

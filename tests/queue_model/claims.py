@@ -78,15 +78,16 @@ def next_claim(model: Model, workflow: str) -> tuple[Job | None, int, list[tuple
         shared = opening(model, {name: each for name, each in _limiters(model, workflow).items() if not each.by_group})
         if job.started:
             return job, NEVER, aside
-        if shared > model.now:
+        own = opening(model, _budgets_of_group(model, job))
+        if own > model.now:
+            opens = min(opens, own)
+            if job.holds:
+                aside.append((job, own))
+        elif shared > model.now:
             # who is refused by a budget of all keeps its place, and those behind it theirs
             return None, min(opens, shared), aside
-        own = opening(model, budgets_of(model, job))
-        if own <= model.now:
+        else:
             return job, NEVER, aside
-        opens = min(opens, own)
-        if job.holds:
-            aside.append((job, own))
     return None, opens, aside
 
 
@@ -97,6 +98,10 @@ def budgets_of(model: Model, job: Job) -> dict[str, Limiter]:
         for name, limiter in _limiters(model, job.workflow).items()
         if job.spec.group or not limiter.by_group
     }
+
+
+def _budgets_of_group(model: Model, job: Job) -> dict[str, Limiter]:
+    return {key: limiter for key, limiter in budgets_of(model, job).items() if limiter.by_group}
 
 
 def opening(model: Model, budgets: dict[str, Limiter]) -> int:

@@ -11,6 +11,8 @@ from .driver import Held
 from .jobs import NEVER
 from .model import Model
 
+LANES: Final = 3  # calls of a worker that may be on their way at once
+
 
 @dataclass
 class Worker:
@@ -19,7 +21,7 @@ class Worker:
     Attributes:
         slots: How many jobs it runs at once.
         serves: The workflows it claims from, the next in turn first.
-        asked: How many jobs may come with the answers that it waits for: those of even calls, and of odd ones.
+        asked: How many jobs may come with the answers that it waits for, by their calls' lanes.
         claims: What it believes to hold.
         looking: Whether it is about to ask for work; else it is asleep until a marker, its timer, or news.
         timer: When it asks by itself.
@@ -28,7 +30,7 @@ class Worker:
     id: str
     slots: int
     serves: list[str]
-    numbers: list[int] = field(default_factory=lambda: [0, 1])
+    numbers: list[int] = field(default_factory=lambda: list(range(LANES)))
     asked: dict[int, int] = field(default_factory=dict[int, int])
     claims: list[Claim] = field(default_factory=list[Claim])
     looking: bool = True
@@ -45,9 +47,9 @@ class Worker:
         return len(self.asked) < len(self.numbers)
 
     def next_number(self) -> int:
-        """The number of its next call: there may be an even and an odd one on their way."""
-        number = min(number for parity, number in enumerate(self.numbers) if parity not in self.asked) + 2
-        self.numbers[number % 2] = number
+        """The number of its next call: in each lane there may be one on its way."""
+        number = min(number for lane, number in enumerate(self.numbers) if lane not in self.asked) + LANES
+        self.numbers[number % LANES] = number
         return number
 
     def let_go(self, claim: Claim) -> None:

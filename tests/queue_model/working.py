@@ -28,7 +28,7 @@ from .claims import Reservation
 from .clock import HALF, UNIT
 from .jobs import NEVER
 from .steps import Steps, nth
-from .workers import Worker
+from .workers import LANES, Worker
 
 LEASE: Final = 5 * HALF  # no whole units, so that nothing ends just when a lease does
 SWEPT_EVERY: Final = UNIT
@@ -173,8 +173,8 @@ class Working(Steps):
         for claim, _ in ended:
             worker.let_go(claim)
         if lost:
-            worker.asked[number % 2] = total
-            self.pending[worker.id, number % 2] = self._again(token, call, applied, got)
+            worker.asked[number % LANES] = total
+            self.pending[worker.id, number % LANES] = self._again(token, call, applied, got)
             return
         self._check_again(answer, reservation)
         self._take(worker, answer, total)
@@ -235,11 +235,11 @@ class Working(Steps):
     def settle_again(self, n: int) -> None:
         """The same call once more: nothing changes, and what it claimed is answered as far as it still holds."""
         self.clock.begin()
-        name, parity = list(self.pending)[n % len(self.pending)]
+        name, lane = list(self.pending)[n % len(self.pending)]
         worker = next(worker for worker in self.workers if worker.id == name)
         before = self.driver.read().without_time()
-        answer = self.pending.pop((name, parity))()
-        del worker.asked[parity]
+        answer = self.pending.pop((name, lane))()
+        del worker.asked[lane]
         assert self.driver.read().without_time() == before
         worker.claims += answer.claims
         worker.looking = True  # it is told to look again at once
@@ -296,8 +296,8 @@ class Working(Steps):
         old = self.workers[index]
         self.crashes += 1
         self.lost += old.claims
-        for parity in old.asked:
-            del self.pending[old.id, parity]
+        for lane in old.asked:
+            del self.pending[old.id, lane]
         self.driver.command("DEL", f"{self.driver.base}:@ctl:{old.id}")
         self.workers[index] = Worker(f"{old.id[0]}{self.crashes}", old.slots, sorted(old.serves))
         self.safety_net()

@@ -59,7 +59,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
           if budgets then spendBudgets(base, budgets, 1, now) end
         end
       elseif claim == false then
-        refused = starts >= open
+        refused = starts >= open and groupOpen > 0
         if not refused then aside = math.min(aside or groupAgain, groupAgain) end
         if refused or group then redis.call('ZADD', waiting or ready, place, waiting and id or popped[i]) end
         if not refused and group then throttleGroup(base, workflow, group, groupAgain) end

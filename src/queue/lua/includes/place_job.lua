@@ -6,7 +6,6 @@
 --- `score` is the place it had before, or nil for the back of its priority. A place from before the counter last started
 --- over means the front of the priority. A job that still holds its group's slot does not wait for the group again.
 local function placeJob(base, workflow, id, spec, score, holds)
-  local resumed = score
   local front, counter = frontOf(spec.priority), keyOf(base, workflow, 'pc')
   if score then
     if score - front > tonumber(redis.call('GET', counter) or '0') then score = front end
@@ -17,8 +16,6 @@ local function placeJob(base, workflow, id, spec, score, holds)
     redis.call('ZADD', keyOf(base, workflow, 'ready'), score, 'j:' .. id)
   else
     redis.call('ZADD', keyOf(base, workflow, 'g', spec.group), score, id)
-    -- a job that goes on with an attempt takes nothing from the group's budget
-    if resumed then redis.call('ZREM', keyOf(base, workflow, 'throttled'), spec.group) end
     maintainGroup(base, workflow, spec.group)
   end
 end
