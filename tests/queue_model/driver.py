@@ -103,6 +103,17 @@ class Held:
         """All of it but for the time left of what expires."""
         return self.zsets, self.sets, self.hashes, self.lists, sorted(self.ttls)
 
+    def without_wakes(self) -> object:
+        """All of it but for that, and for the markers that wake."""
+        lists = {name: value for name, value in self.lists.items() if not name.endswith(":wake")}
+        return (
+            self.zsets,
+            self.sets,
+            self.hashes,
+            lists,
+            sorted(name for name in self.ttls if not name.endswith(":wake")),
+        )
+
 
 class Driver(Caller):
     """A caller whose calls are executed at once, in the order they are made."""

@@ -233,25 +233,25 @@ class Working(Steps):
     @precondition(lambda self: self.pending)
     @rule(n=nth)
     def settle_again(self, n: int) -> None:
-        """The same call once more: nothing changes, and what it claimed is answered as far as it still holds."""
+        """The same call again: nothing changes but who is woken, and what it claimed is answered if it still holds."""
         self.clock.begin()
         name, lane = list(self.pending)[n % len(self.pending)]
         worker = next(worker for worker in self.workers if worker.id == name)
-        before = self.driver.read().without_time()
+        before = self.driver.read().without_wakes()
         answer = self.pending.pop((name, lane))()
         del worker.asked[lane]
-        assert self.driver.read().without_time() == before
+        assert self.driver.read().without_wakes() == before
         worker.claims += answer.claims
         worker.looking = True  # it is told to look again at once
 
     @precondition(lambda self: self.copies)
     @rule(n=nth)
     def late_copy(self, n: int) -> None:
-        """A copy of a call arrives late; nobody waits for its answer, and it changes nothing."""
+        """A copy of a call arrives late; nobody waits for its answer, and it changes nothing but who is woken."""
         self.clock.begin()
-        before = self.driver.read().without_time()
+        before = self.driver.read().without_wakes()
         self.copies[-1 - n % len(self.copies)]()
-        assert self.driver.read().without_time() == before
+        assert self.driver.read().without_wakes() == before
 
     @precondition(lambda self: self.model.jobs)
     @rule(n=nth)
