@@ -127,6 +127,11 @@ class JobFailedError(JobError):
         self.message = message
         self.traceback = traceback
 
+    @property
+    def summary(self) -> str:
+        """Its text without the traceback."""
+        return str(self).partition("\n\nwhere it ran:\n")[0]
+
 
 class JobCancelledError(JobError):
     """The job was cancelled.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lanner import WorkflowNamespace
 from lanner.errors import InvalidArgumentError
 from lanner.queue import Claim, Namespace, Queue, Worker
 from support.jobs import Look
@@ -130,3 +131,34 @@ CALLS: dict[str, tuple[Callable[[Queue], Awaitable[Any]], str]] = {
 async def test_a_call_that_cannot_be_made(queue: Queue, call: Callable[[Queue], Awaitable[Any]], named: str) -> None:
     with pytest.raises(InvalidArgumentError, match=named):
         await call(queue)
+
+
+async def _yields(ctx: object) -> AsyncIterator[object]:
+    yield ctx
+
+
+def _takes_none() -> None: ...
+
+
+def _takes_two(ctx: object, more: object) -> None:
+    del ctx, more
+
+
+FUNCTIONS: dict[str, tuple[Any, str]] = {
+    "no function": (5, "run= must be a function"),
+    "a generator": (_yields, "must not yield"),
+    "a function without a context": (_takes_none, "of one argument, the context"),
+    "a function of two arguments": (_takes_two, "of one argument, the context"),
+}
+
+
+@pytest.mark.parametrize(("function", "named"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_a_workflow_that_cannot_be(function: Any, named: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=named):
+        WorkflowNamespace("n", redis="redis://localhost").create_workflow("w", run=function)
+
+
+def test_a_decorator_without_an_id() -> None:
+    namespace: Any = WorkflowNamespace("n", redis="redis://localhost")
+    with pytest.raises(InvalidArgumentError, match=r"write @ns\.workflow"):
+        namespace.workflow(_takes_none)

@@ -449,6 +449,18 @@ async def test_a_worker_at_its_ceiling_leaves_wake_ups_to_others(namespace: Name
             await results_of(jobs)
 
 
+async def test_a_place_whose_workers_ask_no_more_is_over_by_itself(namespace: Namespace, look: Look) -> None:
+    """Those of workers that were killed: nobody says that they are gone."""
+    await namespace.set_limits(concurrency=1)
+    a, b, desk = namespace.queue("a"), namespace.queue("b"), Desk(is_open=True)
+    await b.add("x", id="b0")
+    look("ZADD", "capped", look.now() - 60_000, "b")
+    look("ZADD", "capped:seen", look.now() - 9_000, "b")
+    async with worker_of(a, desk):
+        assert await (await a.add("x", id="a0")).wait(PATIENCE) == "x"
+    assert await b.remove("b0")
+
+
 async def test_a_stopped_worker_holds_no_place_among_the_refused(namespace: Namespace) -> None:
     await namespace.set_limits(concurrency=1)
     a, b, desk = namespace.queue("a"), namespace.queue("b"), Desk()

@@ -294,6 +294,20 @@ async def test_children_in_scopes_steps_and_branches(ns: WorkflowNamespace) -> N
         ]  # fmt: skip
 
 
+async def test_a_failure_that_comes_up_through_generations_is_told_once(ns: WorkflowNamespace) -> None:
+    async def descend(ctx: Context[int]) -> None:
+        if ctx.input == 0:
+            raise ValueError("no money")
+        await ctx.step.run("below", descending, ctx.input - 1)
+
+    descending: Workflow[int, None] = ns.create_workflow("descending", run=descend)
+    async with ns.worker():
+        with pytest.raises(JobFailedError) as failed:
+            await descending.execute(4, timeout=PATIENCE)
+    assert str(failed.value).count('raise ValueError("no money")') == 1
+    assert "where it ran" not in failed.value.message
+
+
 async def test_ten_generations_with_long_names(ns: WorkflowNamespace) -> None:
     async def descend(ctx: Context[int]) -> list[str]:
         if ctx.input == 0:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanner.errors import NonRetryableError, RetryAfter, StepFailedError
+from lanner.errors import NonRetryableError, RateLimited, RetryAfter, StepFailedError
 from lanner.queue.backoff import backoff_delay_ms
 from lanner.queue.deciding import decide
 from lanner.queue.outcome import Failed, Failure, Outcome, Retry
@@ -97,6 +97,7 @@ def test_one_attempt_is_the_default() -> None:
         StepFailedError(step="charge", type="X", message="y"),
         KeyError("x"),
         ExceptionGroup("several", [ValueError("x"), ExceptionGroup("more", [NonRetryableError()])]),
+        ExceptionGroup("slow down, and for good", [RateLimited(0.3), NonRetryableError()]),
     ],
 )
 def test_an_error_for_good_fails_at_once(error: BaseException) -> None:

@@ -98,4 +98,4 @@ def test_nobody_has_the_fixtures_who_does_not_ask_for_them(tmp_path: Path) -> No
         capture_output=True,
     )
     assert "tmp_path" in listed.stdout
-    assert "lanner" not in listed.stdout
+    assert "lanner_" not in listed.stdout

@@ -33,9 +33,9 @@ def decide(
 ) -> Retry | Failed | Limited:
     """Decide whether a job is attempted again after ``error`` has left its run.
 
-    ``RateLimited`` is no failure: back in its place, and its limiter is paused. An error for good, or no attempt left:
-    failed. ``RetryAfter``: again after its delay. Anything else, whatever it is: again after a backoff. Of a group of
-    errors each counts, in this order: one that is ``RateLimited``, then one that is for good.
+    An error for good: failed. ``RateLimited`` is no failure: back in its place, and its limiter is paused. No attempt
+    left: failed. ``RetryAfter``: again after its delay. Anything else, whatever it is: again after a backoff. Of a
+    group of errors each counts, in this order.
 
     Args:
         error: What left the run.
@@ -44,11 +44,12 @@ def decide(
         non_retryable: Types that are for good, as ``NonRetryableError`` is.
         rng: Where the backoff's jitter comes from.
     """
-    limited = _limited(error)
+    for_good = is_final(error, non_retryable)
+    limited = None if for_good else _limited(error)
     if limited is not None:
         return limited
     failure = Failure.of(error)
-    if is_final(error, non_retryable) or failures + 1 >= spec.max_attempts:
+    if for_good or failures + 1 >= spec.max_attempts:
         return Failed(failure)
     asked = _asked_delay_ms(error)
     return Retry(backoff_delay_ms(failures + 1, spec.backoff, rng) if asked is None else asked, failure)

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from ..errors import JobFailedError
+
 MAX_MESSAGE: Final = 4_000
 MAX_TRACEBACK: Final = 16_000
 
@@ -21,7 +23,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     def of(cls, error: BaseException) -> "Failure":
         """The record of an exception, its texts bounded (the end of a traceback says most)."""
         try:
-            message = str(error)
+            # the traceback of a child stands in the one of its parent
+            message = error.summary if isinstance(error, JobFailedError) else str(error)
         except Exception as broken:  # noqa: BLE001 - a user's __str__ may raise anything
             message = f"(its text cannot be had: {type(broken).__name__})"
         text = "".join(traceback.format_exception(error))

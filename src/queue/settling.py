@@ -21,6 +21,8 @@ COMMITTED_AT_ONCE: Final = 64
 # of fewer it does not pay to make two calls
 LEAST_OF_A_HALF: Final = 16
 COMMITTED_BYTES: Final = 1 << 20
+# behind a pop: the loop may be blocked when it comes back, and what is left wakes others
+CLAIMED_BEHIND: Final = 4
 # of the loop, until the outcomes of runs that do nothing are on the wire
 TURNS_OF_A_RUN: Final = 4
 
@@ -119,7 +121,7 @@ class Settler:
             return None
         lane = self._lanes[2]
         # the slots are its own from now on
-        wants = self._ask(lane, [])
+        wants = self._ask(lane, [], CLAIMED_BEHIND)
         return asyncio.create_task(self._claim_behind(call, lane, wants), name="lanner claim")
 
     async def _claim_behind(self, call: Caller, lane: _Lane, wants: list[tuple[str, int]]) -> None:
@@ -179,9 +181,11 @@ class Settler:
     async def _settle_once(self, lane: _Lane, outcomes: list[tuple[Claim, Outcome]]) -> None:
         await self._settle(self._call, lane, outcomes, self._ask(lane, outcomes))
 
-    def _ask(self, lane: _Lane, outcomes: Sequence[tuple[Claim, Outcome]]) -> list[tuple[str, int]]:
+    def _ask(
+        self, lane: _Lane, outcomes: Sequence[tuple[Claim, Outcome]], most: int = CLAIMED_AT_ONCE
+    ) -> list[tuple[str, int]]:
         """Take a number and the slots that are free; how many jobs of each workflow are wanted for them."""
-        total = 0 if self._closed else min(max(self._free(), 0), CLAIMED_AT_ONCE)
+        total = 0 if self._closed else min(max(self._free(), 0), most)
         wants = self._wants(total)
         self._looking = self._due = False
         lane.send(total, dict(wants), commits=bool(outcomes))

@@ -1,7 +1,7 @@
 """What a workflow's function says of itself."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from ..errors import InvalidArgumentError
@@ -15,9 +15,25 @@ def check_definition(function: object, non_retryable: Sequence[object]) -> None:
     """
     if not callable(function):
         raise InvalidArgumentError(f"run= must be a function that takes a context, not {function!r}")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise InvalidArgumentError(f"run= must not yield: {function!r} is a generator; return the output")
+    if not _takes_a_context(function):
+        raise InvalidArgumentError(f"run= must be a function of one argument, the context: {function!r} is not")
     for kind in non_retryable:
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
             raise InvalidArgumentError(f"non_retryable must hold exception classes, not {kind!r}")
+
+
+def _takes_a_context(function: Callable[..., object]) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True  # of some callables nothing is known
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def types_of(function: Any) -> tuple[Any, Any]:

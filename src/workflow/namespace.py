@@ -203,6 +203,8 @@ class WorkflowNamespace:
             >>> @ns.workflow("signup", max_attempts=5)
             ... async def signup(ctx: Context[Signup]) -> None: ...
         """
+        if callable(id):
+            raise InvalidArgumentError('the decorator takes the workflow\'s id: write @ns.workflow("signup")')
 
         def decorate(function: Any) -> Any:
             return self.create_workflow(

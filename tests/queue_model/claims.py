@@ -36,13 +36,19 @@ class Reservation:
             return
         capacity = limits.cap("concurrency") - len(model.having("active", workflow=workflow))
         share = fair_share(model, workflow)
+        # when those that go first have none that ask any more
+        ahead = refused_for_longer(model, workflow) if model.room_in_namespace() > 0 else []
+        ends = [model.refusals[other][1] + REFUSAL_LIVES + 1 for other in ahead]
         asked = min(most, total - len(self.claims))
         served = self._claim(workflow, min(asked, capacity, share))
         left = bool(model.line(workflow))
         # who had no slot to fill was neither refused nor served
         if model.limits[""].cap("concurrency") < math.inf and (asked > 0 or not left):
             wanted = asked > served and capacity > served
-            _note_refusal(model, workflow, refused=left and wanted and share <= served, served=served > 0)
+            refused = left and wanted and share <= served
+            if refused:
+                self.again = min([self.again, *ends])
+            _note_refusal(model, workflow, refused=refused, served=served > 0)
 
     def _claim(self, workflow: str, room: float) -> int:
         model, served = self._model, 0
@@ -125,11 +131,13 @@ def fair_share(model: Model, workflow: str) -> float:
     free = model.room_in_namespace()
     if free == math.inf:
         return free
-    for other, _ in live_refusals(model):
-        if other == workflow:
-            break
-        free -= 1
-    return max(free, 0)
+    return max(free - len(refused_for_longer(model, workflow)), 0)
+
+
+def refused_for_longer(model: Model, workflow: str) -> list[str]:
+    """Those that the namespace cap keeps from work, and are to have what is free before the workflow."""
+    live = [other for other, _ in live_refusals(model)]
+    return live[: live.index(workflow)] if workflow in live else live
 
 
 def live_refusals(model: Model) -> list[tuple[str, int]]:

@@ -312,6 +312,7 @@ class Working(Steps):
         self.clock.begin()
         for workflow in worker.serves:
             self.driver.run(pass_wake(self.driver, workflow=workflow, instants=True))
+            self.model.refusals.pop(workflow, None)
         worker.looking, worker.timer = False, NEVER
 
     @precondition(lambda self: self.lost)

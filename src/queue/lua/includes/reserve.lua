@@ -31,7 +31,8 @@ local function reserve(base, token, lease, total, wants, due, now)
     if not (namespace.paused or limits.paused) then
       local capacity = limits.concurrency
       if capacity < math.huge then capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active')) end
-      local share = namespace.concurrency < math.huge and fairShare(base, workflow, now) or math.huge
+      local share, till = math.huge, nil
+      if namespace.concurrency < math.huge then share, till = fairShare(base, workflow, now) end
       local asked = math.min(want[2], total - #claims)
       local room = math.min(asked, capacity, share)
       local served, refusedUntil, asideUntil = 0, nil, nil
@@ -47,7 +48,9 @@ local function reserve(base, token, lease, total, wants, due, now)
       -- who had no slot to fill was not refused, nor served
       if namespace.concurrency < math.huge and (asked > 0 or not left) then
         local wanted = asked > served and capacity > served
-        noteRefusal(base, workflow, left and wanted and share <= served, served > 0, now)
+        local refused = left and wanted and share <= served
+        noteRefusal(base, workflow, refused, served > 0, now)
+        if refused then lookAt(till) end
       end
       if left and not refusedUntil and capacity > served and share > served then armWake(base, workflow) end
       busy[workflow] = left or served > 0
