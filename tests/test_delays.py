@@ -82,7 +82,8 @@ async def test_many_that_are_due_at_once_all_run(namespace: Namespace, look: Loo
         look("ZADD", "q:delayed", due + number, job.id)
     async with worker_of(queue, desk, concurrency=50):
         await desk.starts(MANY)
-    assert desk.started == [f"{n:03}" for n in range(MANY)]
+    # claimed in order (see the tests of that), over calls on two connections
+    assert sorted(desk.started) == [f"{n:03}" for n in range(MANY)]
 
 
 async def test_a_member_without_a_record_is_dropped_and_not_resurrected(namespace: Namespace, look: Look) -> None:

@@ -234,3 +234,12 @@ async def test_reload_runs_the_new_code_and_waits_where_it_is_broken(shop: Shop)
 
 def _workers(fleet: Command) -> list[int]:
     return [int(line.split("process ")[1].split(":")[0]) for line in fleet.output.splitlines() if ", process " in line]
+
+
+async def test_a_module_that_closes_its_namespace_is_told_so_in_a_line(shop: Shop) -> None:
+    """As a program does that runs when it is imported."""
+    shop.write(MODULE.format(namespace=shop.namespace.id) + "import asyncio\nasyncio.run(ns.aclose())\n")
+    with shop.worker() as worker:
+        assert await worker.exit_code() == 2
+        assert "has been closed" in worker.output
+        assert "Traceback" not in worker.output

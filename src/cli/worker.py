@@ -13,6 +13,7 @@ from typing import Any, Final
 from redis.exceptions import RedisError
 
 from ..errors import (
+    ClosedError,
     DataModelError,
     EmbeddedServerError,
     InvalidArgumentError,
@@ -59,7 +60,7 @@ def run_worker(arguments: WorkerArguments) -> int:
     try:
         with asyncio.Runner(loop_factory=make_loop) as runner:
             runner.run(_work(worker, _queues_of(target), lifeline=arguments.lifeline))
-    except (InvalidArgumentError, ServerVersionError, DataModelError, EmbeddedServerError) as error:
+    except (InvalidArgumentError, ServerVersionError, DataModelError, EmbeddedServerError, ClosedError) as error:
         raise MisuseError(str(error)) from error
     except (RedisUnavailableError, RedisError) as error:
         _say(f"lanner worker: {error}")

@@ -53,7 +53,9 @@ class Listener:
         self._claim_behind = claim_behind
         self._call_behind = Caller(blocking, call.base)
         self._control = control
+        # the workflows whose markers are left to others, as there is no slot for them
         self._deaf: set[str] = set()
+        # whether no claim waits behind the pop
         self._bare = False
         self.schedules: Callable[[], None] = lambda: None
         self._nudges: set[asyncio.Task[None]] = set()

@@ -162,7 +162,7 @@ class Queue(Listing, Stream):
         return self.added(new, run, await runtime.submit(new), if_exists)
 
     async def add_many(self, data: Sequence[str], **options: Any) -> list[Job]:
-        """Add jobs that differ in their payload only, in calls of 200, in order.
+        """Add jobs that differ in their payload only, in calls of 200; in order, unless a call has to be made again.
 
         Raises:
             InvalidArgumentError: An argument cannot be used; nothing was sent.

@@ -25,7 +25,7 @@ logger: Final = logging.getLogger(__name__)
 GROUP: Final = "adding jobs"
 # of adding jobs: while Redis does one, what came of the other is seen to
 CALLS_AT_ONCE: Final = 2
-HALF_A_GROUP: Final = 64
+MOST_OF_A_GROUP: Final = 64
 ENOUGH_BESIDE: Final = 16
 OLDEST: Final = {"redis": (6, 2), "valkey": (7, 2)}
 
@@ -50,7 +50,7 @@ class Runtime:
         self._adder = Grouper(
             partial(self.add, what=GROUP),
             size=lambda new: len(new.data) + len(new.spec) + len(new.id),
-            most=HALF_A_GROUP,
+            most=MOST_OF_A_GROUP,
             timeout=timeout,
             beside=ENOUGH_BESIDE,
         )

@@ -19,7 +19,7 @@ logger: Final = logging.getLogger(__name__)
 CLAIMED_AT_ONCE: Final = 64
 COMMITTED_AT_ONCE: Final = 64
 # of fewer it does not pay to make two calls
-LEAST_OF_A_HALF: Final = 16
+LEAST_OF_A_BATCH: Final = 16
 COMMITTED_BYTES: Final = 1 << 20
 # behind a pop: the loop may be blocked when it comes back, and what is left wakes others
 CLAIMED_BEHIND: Final = 4
@@ -58,7 +58,7 @@ class Settler:
         self._workflows = workflows
         self._outage = outage
         # the first call carries whatever there is, the second what is half of all slots at least
-        self._half = min(max((concurrency + 1) // 2, LEAST_OF_A_HALF), COMMITTED_AT_ONCE)
+        self._batch = min(max((concurrency + 1) // 2, LEAST_OF_A_BATCH), COMMITTED_AT_ONCE)
         self._lanes = (_Lane(0), _Lane(1), _Lane(2))
         self._lanes[0].signal.set()
         self._looking = True
@@ -109,7 +109,7 @@ class Settler:
 
     async def work_beside(self) -> None:
         """Settle whenever many outcomes have gathered while another call is on the wire, until cancelled."""
-        await self._work(self._lanes[1], self._half)
+        await self._work(self._lanes[1], self._batch)
 
     def claim_behind(self, call: Caller) -> asyncio.Task[None] | None:
         """Claim for the slots that are free now, behind what blocks the connection of ``call``.
@@ -160,7 +160,7 @@ class Settler:
         self._have_the_rest_sent()
 
     def _have_the_rest_sent(self) -> None:
-        if self._lanes[0].in_flight and len(self._runs.outbox) >= self._half:
+        if self._lanes[0].in_flight and len(self._runs.outbox) >= self._batch:
             self._lanes[1].signal.set()
 
     def _free(self) -> int:
@@ -170,7 +170,7 @@ class Settler:
     def _take(self) -> list[tuple[Claim, Outcome]]:
         size = count = 0
         outbox = self._runs.outbox
-        for _, outcome in outbox[: self._half]:
+        for _, outcome in outbox[: self._batch]:
             size += len(getattr(outcome, "result", ""))
             if count and size > COMMITTED_BYTES:
                 break
@@ -188,7 +188,7 @@ class Settler:
         total = 0 if self._closed else min(max(self._free(), 0), most)
         wants = self._wants(total)
         self._looking = self._due = False
-        lane.send(total, dict(wants), commits=bool(outcomes))
+        lane.begin(total, dict(wants), commits=bool(outcomes))
         self._have_the_rest_sent()
         return wants
 
@@ -201,7 +201,7 @@ class Settler:
             settlement = await self._persist(call, lane, outcomes, total, wants)
             lane.unanswered = 0
         finally:
-            lane.answered()
+            lane.end()
         if lane is self._lanes[1]:
             await self._keep_out_of_step()
         if settlement is not None:
@@ -343,12 +343,12 @@ class _Lane:
         self.unanswered = 0
         self._number = number
 
-    def send(self, asks: int, most: Mapping[str, int], *, commits: bool) -> None:
+    def begin(self, asks: int, most: Mapping[str, int], *, commits: bool) -> None:
         """A call goes out; the numbers of three lanes differ when divided by three."""
         self._number += 3
         self.unanswered, self.in_flight, self.asks, self.most, self.commits = self._number, True, asks, most, commits
 
-    def answered(self) -> None:
+    def end(self) -> None:
         """No call is on the wire any more."""
         self.in_flight = self.commits = False
         self.asks, self.most = 0, {}
