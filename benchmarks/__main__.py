@@ -54,7 +54,6 @@ async def run(settings: Settings) -> None:
         data = as_data(bench, versions())
     write_json(data, LATEST)
     if not settings.quick and not settings.only:
-        write_json(data, DOCS / "results.json")
         write_table(data, DOCS / "results.md")
         write_plot(data, DOCS / "results.png")
     for each in data["measures"].values():
