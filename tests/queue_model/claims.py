@@ -20,6 +20,8 @@ class Reservation:
 
     def __init__(self, model: Model, *, token: str, lease: int, total: int, wants: Sequence[tuple[str, int]]) -> None:
         self.claims: list[Job] = []
+        # those that take a slot of their group, and have not kept it
+        self.entering: list[Job] = []
         self.again = NEVER
         self._model = model
         self._token = token
@@ -67,6 +69,8 @@ class Reservation:
             if not job.started:
                 for key in budgets_of(model, job):
                     model.starts.setdefault(key, []).append(model.now)
+            if not job.holds:
+                self.entering.append(job)
             job.state, job.token, job.deadline = "active", self._token, self._deadline
             job.started, job.unless_started, job.holds = True, None, False
             self.claims.append(job)

@@ -207,7 +207,8 @@ class Working(Steps):
             limits = model.limits[job.workflow]
             assert len(model.having("active")) <= model.limits[""].cap("concurrency")
             assert len(model.having("active", workflow=job.workflow)) <= limits.cap("concurrency")
-            if job.spec.group:
+            # a cap that was lowered meanwhile takes from nobody what he has
+            if job.spec.group and job in reservation.entering:
                 assert len(model.holding(job.workflow, job.spec.group)) <= limits.cap("group")
         for key, starts in model.starts.items():
             limiter = model.limits[""].limiters.get(key.partition(":")[0])
