@@ -12,7 +12,8 @@ import pytest
 
 from lanner import Context, WorkflowNamespace
 from lanner.errors import JobCancelledError, JobFailedError
-from lanner.queue import Backoff, Claim, Namespace, Suspended
+from lanner.queue import Backoff, Claim, Namespace, Queue, Suspended
+from lanner.queue.queue import Added
 from support.client import Client
 from support.jobs import PATIENCE, worker_of
 from support.servers import PrivateServer, Server
@@ -94,6 +95,29 @@ async def test_keys_and_memory_are_what_they_were(own_server: PrivateServer, gro
             # 2,000 jobs that stay take half a megabyte at least
             assert used(client) - memory < 200_000
     assert not [key for key in keys if key.count(":") > 2 and not key.endswith(":limits")], keys
+
+
+@pytest.mark.parametrize("group", [None, "g{}"], ids=["without groups", "in groups"])
+async def test_a_hundred_thousand_jobs_leave_nothing(own_server: PrivateServer, group: str | None) -> None:
+    async def run(queue: Queue, count: int) -> None:
+        where = [Added(group=group and group.format(n % 100)) for n in range(count)]
+        async with worker_of(queue, nothing, concurrency=100):
+            await queue.send_many([queue.prepare("x" * 100, each, {}) for each in where])
+            await wait_until(lambda: is_drained(queue), PATIENCE)
+
+    async with Namespace("n", redis=own_server.url, producer_timeout=60) as namespace:
+        queue = namespace.queue("q", result_ttl=0)
+        with own_server.client() as client:
+            await run(queue, 1_000)
+            keys, memory = lasting_keys(client), used(client)
+            await run(queue, 100_000)
+            assert lasting_keys(client) == keys
+            # what stayed of each job would take fifty bytes at least
+            assert used(client) - memory < 1_000_000
+
+
+async def nothing(_: Claim) -> None:
+    """Do nothing."""
 
 
 def used(client: Client) -> int:

@@ -137,9 +137,9 @@ async def test_twenty_sweeps_at_once_return_a_job_once(server: Server, namespace
 
 
 async def test_thousands_of_expired_claims_come_back_in_bounded_calls(namespace: Namespace, look: Look) -> None:
-    queue, count = namespace.queue("q"), 2000
+    queue, count = namespace.queue("q"), 8000
     await queue.set_limits(group_concurrency=None)
-    await queue.send_many([queue.prepare("x", Added(id=str(n), group=f"g{n % 125}"), {}) for n in range(count)])
+    await queue.send_many([queue.prepare("x", Added(id=str(n), group=f"g{n % 500}"), {}) for n in range(count)])
     claimed = 0
     while claimed < count:
         claimed += len(await vanish(namespace, "q", 400))
@@ -148,7 +148,7 @@ async def test_thousands_of_expired_claims_come_back_in_bounded_calls(namespace:
     returned: list[int] = []
     while look("EXISTS", "active"):
         returned.append((await sweep_claims(call, lease=1000, interval=0, limit=200)).recovered)
-    assert returned == [200] * 10
+    assert returned == [200] * 40
     assert not look("EXISTS", "q:active")
     assert (await queue.counts()).waiting == count
     assert await queue.remove_all("waiting") == count

@@ -264,12 +264,12 @@ async def test_a_wrong_password_is_told_by_its_name(own_server: PrivateServer) -
 
 
 async def test_a_crash_in_the_middle_of_a_sweep_loses_nothing(own_server: PrivateServer) -> None:
-    count, desk = 1000, Desk(is_open=True)
+    count, desk = 5000, Desk(is_open=True)
     async with Namespace("n", redis=own_server.url, producer_timeout=60) as namespace:
         queue = namespace.queue("q")
         jobs = await queue.add_many(["x"] * count)
         call = (await namespace.runtime()).call
-        for number in range(1, 5):
+        for number in range(1, 21):
             await settle(call, worker="gone", number=number, lease=1, total=250, outcomes=[], wants=[("q", 250)])
         await asyncio.sleep(0.01)
         sweeping = [asyncio.create_task(swept(call)) for _ in range(3)]
