@@ -20,6 +20,30 @@ EXIT_TIMEOUT: Final = 30.0
 _OVER: Final = object()
 
 
+def _begin(loop: asyncio.AbstractEventLoop, make: Make[T], future: concurrent.futures.Future[T]) -> None:
+    """Make a coroutine in the loop's own thread: where an interrupt of the caller leaves none that nobody awaits."""
+    if future.cancelled():
+        return
+    task = loop.create_task(make())
+
+    def ended(_: asyncio.Task[T]) -> None:
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            if task.cancelled():
+                future.cancel()
+            elif (error := task.exception()) is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(task.result())
+
+    def given_up(_: concurrent.futures.Future[T]) -> None:
+        if future.cancelled():
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the task with it
+                loop.call_soon_threadsafe(task.cancel)
+
+    task.add_done_callback(ended)
+    future.add_done_callback(given_up)
+
+
 class Portal:
     """A background event loop, started when it is first used.
 
@@ -43,8 +67,9 @@ class Portal:
         """
         _refuse_in_a_loop()
         loop = self._loop()
-        future = asyncio.run_coroutine_threadsafe(make(), loop)
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
         try:
+            loop.call_soon_threadsafe(_begin, loop, make, future)
             return future.result()
         except concurrent.futures.CancelledError:
             raise ClosedError("the call was ended: the process ends, or the namespace was closed") from None
