@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
 
+import msgspec
+
 from ..errors import ClosedError
 from . import keys
 from .calling import Caller, Pauses
@@ -18,8 +20,10 @@ from .scripts.ending import Role, unwait_job, wait_job, watch_job
 from .subscription import Subscription
 
 logger: Final = logging.getLogger(__name__)
+_said: Final = msgspec.msgpack.Decoder(list[str])
 
 WATCHED: Final = "watch:"
+PARTS: Final = 5
 ENDED: Final = frozenset({"completed", "failed", "cancelled", "missing", "replaced", "removed"})
 
 
@@ -179,7 +183,11 @@ class Waiters:
             return
 
     def _heard(self, message: bytes) -> None:
-        state, workflow, job_id, run, text = message.decode().split("\n", 4)
+        said = _said.decode(message)
+        for i in range(0, len(said), PARTS):
+            self._heard_of(*said[i : i + PARTS])
+
+    def _heard_of(self, state: str, workflow: str, job_id: str, run: str, text: str) -> None:
         if state.startswith(WATCHED):
             for watch in self._watching.get((workflow, job_id), ()):
                 watch.heard(run, Happening(state.removeprefix(WATCHED), text))

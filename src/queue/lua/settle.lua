@@ -10,6 +10,7 @@
 --- @include key_of
 --- @include look_ahead
 --- @include pass_on when needed
+--- @include push
 --- @include read_clock
 --- @include read_limits
 --- @include read_receipt
@@ -47,13 +48,14 @@ if receipt then
   return { now, receipt[1], claims, 0 }
 end
 
-local statuses, over = {}, { released = {}, ended = {} }
+local statuses, over = {}, { released = {}, ended = {}, pushed = {} }
 for i = 6, last, 6 do
   statuses[#statuses + 1] =
     applyOutcome(base, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], now, over)
 end
 releaseActive(base, over.released)
 enterCompleted(base, over.ended, now)
+for processes, said in pairs(over.pushed) do push(base, processes, said) end
 -- before anything is claimed: what ends with its parent is not to begin
 local follow, due = lookAhead(base, wants)
 local more = follow and endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG

@@ -1,0 +1,9 @@
+--- @include key_of
+
+--- Push to processes (a word each) what happened to jobs, in one message: (what, workflow, id, nonce, text)*.
+local function push(base, processes, said)
+  local message = cmsgpack.pack(said)
+  for process in string.gmatch(processes, '%S+') do
+    redis.call('PUBLISH', keyOf(base, nil, '@waiting', process), message)
+  end
+end
