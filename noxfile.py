@@ -9,7 +9,7 @@ nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_venv = "yes"
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
-CHECKED = [name for name in ("src", "tests", "examples", "noxfile.py") if Path(name).exists()]
+CHECKED = [name for name in ("src", "tests", "examples", "benchmarks", "noxfile.py") if Path(name).exists()]
 
 
 def install(session: nox.Session, extras: str, *groups: str) -> None:
@@ -66,5 +66,6 @@ def bench(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check the types of everything, with two checkers."""
     install(session, "embedded,cli,otel,fast", "tests", "types")
+    session.install("-r", "benchmarks/requirements.txt")
     session.run("mypy", *CHECKED)
     session.run("pyright")

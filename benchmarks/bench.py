@@ -45,9 +45,9 @@ class Measure:
     title: str
     unit: str
     lower_is_better: bool = False
-    rounds: dict[str, list[float]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
+    rounds: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    notes: dict[str, str] = field(default_factory=dict[str, str])
 
     def median(self, name: str) -> float | None:
         """The median of the rounds of a contestant, if it was measured."""

@@ -47,7 +47,8 @@ def goals(measures: Mapping[str, Measure]) -> list[Goal]:
         """The same goal with the peers as fast as they can be made, and with the fastest of them as it comes."""
         if id not in measures:
             return []
-        own_median, found = measures[id].median("lanner"), []
+        own_median = measures[id].median("lanner")
+        found: list[Goal] = []
         for what, left_out in (("the fastest peer", ""), ("the fastest peer, groupmq plain", "groupmq (Node)")):
             fastest = measures[id].fastest_peer(except_for=left_out)
             found.append(Goal(id, f"x {what}", over(own_median, fastest[1] if fastest else None), bound))

@@ -149,8 +149,8 @@ def write_plot(data: dict[str, Any], path: Path) -> None:
     names = [LANNER.name, *(each.name for each in PEERS_ON_REDIS), "limit"]
     columns = 3
     rows = -(-len(shared) // columns)
-    figure = Figure(figsize=(15, 3.4 * rows))
-    axes: Any = figure.subplots(rows, columns, squeeze=False)
+    figure: Any = Figure(figsize=(15, 3.4 * rows))
+    axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat[len(shared) :]:
         axis.set_visible(False)
     for axis, each in zip(axes.flat, shared, strict=False):

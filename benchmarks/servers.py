@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def programs() -> dict[str, Path]:
 
 
 @contextlib.contextmanager
-def start_server(label: str, program: Path) -> Iterator[Server]:
+def start_server(label: str, program: Path) -> Generator[Server]:
     """A server without persistence, on TCP, while the context is open."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
@@ -116,7 +116,7 @@ def _wait_until_it_answers(client: Any) -> None:
 
 
 @contextlib.contextmanager
-def start_postgres() -> Iterator[str]:
+def start_postgres() -> Generator[str]:
     """The URL of a PostgreSQL with default settings, while the context is open.
 
     Raises:

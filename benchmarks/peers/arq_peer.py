@@ -1,8 +1,12 @@
 """arq: polls every millisecond (`poll_delay`), stores no results (`keep_result=0`); no bulk call."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import serving
@@ -28,7 +32,7 @@ class Arq(serving.Peer):
             await asyncio.gather(*(self.add(queue, payload) for payload in payloads[start : start + AT_ONCE]))
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         async def noop(ctx: Any, payload: str) -> None:
             del ctx
             self.ran(payload)

@@ -1,7 +1,11 @@
 """BullMQ's Python port: `addBulk` for bulk; completed jobs are removed at once."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import serving
@@ -28,7 +32,7 @@ class BullMQ(serving.Peer):
         )
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         async def process(job: Any, token: str) -> None:
             del token
             self.ran(job.data["p"])

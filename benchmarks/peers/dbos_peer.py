@@ -1,5 +1,9 @@
 """DBOS on a local PostgreSQL: three steps a workflow, a hundred workflows at once."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUntypedFunctionDecorator=false
+
 import asyncio
 import time
 from typing import Any

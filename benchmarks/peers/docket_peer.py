@@ -1,7 +1,11 @@
 """pydocket: `add_many` for bulk; executions are dropped at once (`execution_ttl=0`)."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -38,7 +42,7 @@ class DocketPeer(serving.Peer):
         await docket.add_many([docket.call("noop")(payload) for payload in payloads])
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         async with (
             Worker(
                 await self._docket(queue),

@@ -1,7 +1,7 @@
 """Lanner, at the level of its queues: text in, text out."""
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import serving
@@ -43,12 +43,12 @@ class Lanner(serving.Peer):
         await own.execute(payload, Added(), {}, timeout=10)
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         async with self._work(self._namespace(), queue, slots):
             yield
 
     @contextlib.asynccontextmanager
-    async def _work(self, namespace: Namespace, queue: str, slots: int) -> AsyncIterator[None]:
+    async def _work(self, namespace: Namespace, queue: str, slots: int) -> AsyncGenerator[None]:
         async def noop(claim: Any) -> None:
             self.ran(claim.data)
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ class LannerWorkflow(serving.Peer):
         await self._workflow(queue).execute(Order(payload), timeout=10)
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         async with self._workflow(queue).worker(concurrency=slots):
             yield
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import redis.asyncio
@@ -75,7 +75,7 @@ class Machine(serving.Peer):
             await self._client.lpush(queue, str(time.monotonic_ns()))
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         """A bare BRPOP."""
         del slots
         client: Any = redis.asyncio.from_url(self.url)

@@ -1,8 +1,12 @@
 """SAQ: no bulk call, so a batch of calls at once; results are not stored (`ttl=-1`)."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import redis.asyncio
@@ -36,7 +40,7 @@ class Saq(serving.Peer):
         await self._queue(queue).apply("noop", payload=payload)
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         async def noop(ctx: Any, *, payload: str) -> None:
             del ctx
             self.ran(payload)

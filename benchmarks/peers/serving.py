@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NoReturn
 
@@ -144,7 +144,7 @@ class Peer:
 
 
 @contextlib.asynccontextmanager
-async def background(main: Any, stop: Callable[[], Any] | None = None) -> AsyncIterator[None]:
+async def background(main: Any, stop: Callable[[], Any] | None = None) -> AsyncGenerator[None]:
     """Something that runs for ever, while the context is open."""
     task = asyncio.ensure_future(main)
     try:

@@ -1,8 +1,12 @@
 """streaQ: `enqueue_many` (a pipeline) for bulk; results are dropped at once (`ttl=0`)."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUntypedFunctionDecorator=false
+
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import serving
@@ -42,7 +46,7 @@ class Streaq(serving.Peer):
         await worker.enqueue_many([noop.enqueue(payload) for payload in payloads])
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         worker, _ = self._new(queue, slots)
         async with serving.background(worker.run_async()):
             yield

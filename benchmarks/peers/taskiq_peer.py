@@ -1,8 +1,11 @@
 """taskiq-redis: the stream broker (the one that acknowledges), no result backend; no bulk call."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import serving
@@ -42,7 +45,7 @@ class Taskiq(serving.Peer):
             await asyncio.gather(*(self.add(queue, payload) for payload in payloads[start : start + AT_ONCE]))
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         broker, _ = self._broker(queue)
         await broker.startup()
         broker.is_worker_process = True

@@ -1,7 +1,11 @@
 """toro-queue: `PendingJobs` for bulk, a connection pool for the producer as its own factory makes it."""
 
+# the peer has an environment of its own, and is not there when types are checked
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import serving
@@ -32,7 +36,7 @@ class Toro(serving.Peer):
         await job.result(timeout=10)
 
     @contextlib.asynccontextmanager
-    async def worker(self, queue: str, slots: int) -> AsyncIterator[None]:
+    async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:
         async def process(job: Any) -> None:
             self.ran(job.data)
 
