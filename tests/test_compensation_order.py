@@ -7,7 +7,7 @@ import pytest
 
 from lanner import Context, JobCancelledError, WorkflowNamespace
 from support.diary import Diary
-from support.jobs import PATIENCE, RELIES_ON_WAKING
+from support.jobs import PATIENCE, RELIES_ON_WAKING, Look
 from support.waiting import wait_until
 
 MANY = 120  # more than are ended in one call
@@ -73,7 +73,7 @@ async def _is_parked(ns: WorkflowNamespace) -> bool:
 
 @pytest.mark.parametrize("most", [None, 5])
 async def test_all_of_many_children_have_ended_before_anything_is_undone(
-    ns: WorkflowNamespace, most: int | None
+    ns: WorkflowNamespace, look: Look, most: int | None
 ) -> None:
     begun: list[int] = []
     states: list[int] = []
@@ -100,6 +100,7 @@ async def test_all_of_many_children_have_ended_before_anything_is_undone(
         await job.cancel()
         with pytest.raises(JobCancelledError):
             await job.wait(PATIENCE)
+        await wait_until(look.all_have_followed, PATIENCE)
     assert states == [MANY]
     assert len(begun) == (most or MANY), "none was let in by the end of another"
 

@@ -103,6 +103,7 @@ class Listing:
             total += retried
             if retried < most:
                 break
+        await self.namespace.end_descendants()
         return total
 
     async def remove_all(self, state: State, *, older_than: Duration | None = None) -> int:

@@ -366,6 +366,7 @@ class Queue(Listing, Stream):
             lambda runtime: retry_job(runtime.call, workflow=self.id, id=job_id, nonce=nonce),
             f"retrying job {job_id!r}",
         )
+        await self.namespace.end_descendants()
         return answer == 1
 
     async def remove(self, job_id: str) -> bool:

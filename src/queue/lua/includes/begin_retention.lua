@@ -1,21 +1,16 @@
---- @include cascade_end
+--- @include expire_record
 --- @include key_of
---- @include trim_ended
+--- @include put_off
 
 --- The time begins for which the record of a completed or cancelled job is kept. Its children's begins with it: until
---- then they were kept because it was.
+--- then they were kept because it was. They are told one by one, and its own begins after that.
 local function beginRetention(base, workflow, id, spec, state, now, kids)
-  local ttl, ended = spec.result_ttl, keyOf(base, workflow, state)
-  if ttl < 0 then
-    redis.call('ZADD', ended, 'inf', id)
-    return
-  end
-  redis.call('PEXPIRE', keyOf(base, workflow, 'j', id), ttl)
-  redis.call('PEXPIRE', keyOf(base, workflow, 'log', id), ttl)
-  redis.call('ZADD', ended, now + ttl, id)
-  trimEnded(base, workflow, state, now)
-  if kids then
-    cascadeEnd(base, workflow, id, 'children', 'release', true)
-    redis.call('PEXPIRE', keyOf(base, workflow, 'children', id), ttl)
+  if spec.result_ttl < 0 then
+    redis.call('ZADD', keyOf(base, workflow, state), 'inf', id)
+  elseif kids and redis.call('EXISTS', keyOf(base, workflow, 'children', id)) == 1 then
+    redis.call('ZADD', keyOf(base, workflow, state), 'inf', id)
+    putOff(base, 'retain', spec.run .. ' ' .. spec.round, workflow, id)
+  else
+    expireRecord(base, workflow, id, state, spec.result_ttl, now)
   end
 end

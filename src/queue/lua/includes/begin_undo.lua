@@ -1,7 +1,7 @@
 --- @include add_waiting
 --- @include arm_wake
---- @include cascade_end
 --- @include key_of
+--- @include put_off
 --- @include read_clock
 
 --- A job that has registered compensations (`known` of them, or as its checkpoint says) is about to end as failed or
@@ -22,7 +22,7 @@ local function beginUndo(base, workflow, id, spec, place, how, text, known)
   redis.call('HDEL', job, 'cancel', 'awaits', 'stalls', 'holds')
   redis.call('HSET', job, 'token', '')
   if how == 'cancelled' and redis.call('EXISTS', keyOf(base, workflow, 'barrier', id)) == 1 then
-    cascadeEnd(base, workflow, id, 'barrier', 'cancel', true)
+    putOff(base, 'undo', '', workflow, id)
     redis.call('HSET', job, 'state', 'parked', 'awaits', '\t//undo')
     redis.call('ZADD', keyOf(base, workflow, 'parked'), readClock(), id)
     return true

@@ -1,28 +1,48 @@
+--- @include clean_round
 --- @include drop_job
 --- @include end_job
 --- @include key_of
 --- @include release_child
+--- @include rerun_children
+--- @include retain_children
+--- @include undo_children
 
---- Have some of the jobs whose parents have ended follow them. Returns how many.
+--- Do some of what was put off, as it grows with the children of a job: to be cancelled with it, removed with it, or
+--- released, where they were taken off its list; and where they stay on it, to be retained no longer than they say
+--- (retain), cancelled before it undoes (undo), left to themselves before it begins anew, or seen to before it runs again.
+--- Returns how much was done.
 local function endDescendants(base, limit, now)
   local cascades, ended = keyOf(base, nil, 'cascades'), 0
   while ended < limit do
     local name = redis.call('SRANDMEMBER', cascades)
     if not name then break end
-    local how, waiting = string.match(name, '^[^\t]*'), keyOf(base, nil, '@cascade', name)
-    local members = redis.call('ZPOPMIN', waiting, limit - ended)
-    for i = 1, #members, 2 do
-      local workflow, id = string.match(members[i], '([^:\n]*):([^\n]*)$')
-      if how == 'remove' then
-        dropJob(base, workflow, id)
-      elseif how == 'release' then
-        releaseChild(base, workflow, id, now)
-      else
-        endJob(base, workflow, id, '', 'its parent has ended', now)
+    local how, about, above, stamp, aboveId = string.match(name, '^([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t(.*)$')
+    local room, done = limit - ended, nil
+    if how == 'retain' then
+      done = retainChildren(base, name, about, above, aboveId, room, now)
+    elseif how == 'undo' then
+      done = undoChildren(base, name, above, aboveId, room, now)
+    elseif how == 'anew' then
+      done = cleanRound(base, name, about, above, stamp, aboveId, room, now)
+    elseif how == 'again' then
+      done = rerunChildren(base, name, above, stamp, aboveId, room)
+    else
+      local waiting = keyOf(base, nil, '@cascade', name)
+      local members = redis.call('ZPOPMIN', waiting, room)
+      for i = 1, #members, 2 do
+        local workflow, id = string.match(members[i], '([^:\n]*):([^\n]*)$')
+        if how == 'remove' then
+          dropJob(base, workflow, id)
+        elseif how == 'release' then
+          releaseChild(base, workflow, id, now)
+        else
+          endJob(base, workflow, id, '', 'its parent has ended', now)
+        end
       end
-      ended = ended + 1
+      done = #members / 2
+      if redis.call('EXISTS', waiting) == 0 then redis.call('SREM', cascades, name) end
     end
-    if redis.call('EXISTS', waiting) == 0 then redis.call('SREM', cascades, name) end
+    ended = ended + math.max(done, 1)
   end
   return ended
 end
