@@ -86,11 +86,11 @@ async def test_all_of_many_children_have_ended_before_anything_is_undone(
 
     children = ns.create_workflow("child", run=child)
 
-    async def look() -> None:
+    async def count() -> None:
         states.append((await children.counts()).cancelled)
 
     async def parent(ctx: Context[None]) -> None:
-        ctx.on_failure("look", look)
+        ctx.on_failure("count", count)
         await ctx.step.map("children", children, range(MANY), max_concurrency=most)
 
     workflow = ns.create_workflow("parent", run=parent)

@@ -8,12 +8,12 @@ import pytest
 from lanner.queue import Completed, Namespace, Queue
 from lanner.queue.queue import Added
 from lanner.queue.scripts.claiming import settle
-from support.client import Client
+from support.costs import executed
 from support.servers import PrivateServer
 
 FEW, MANY = 200, 10_000
 JOBS_PER_GROUP = 10
-READ_ALL = {"keys", "scan", "smembers", "sscan", "zscan", "hscan", "sort"}
+READ_ALL = {"keys", "scan", "smembers", "sscan", "zscan", "sort"}
 
 
 class Clerk:
@@ -51,20 +51,6 @@ async def fill(queue: Queue, prefix: str, count: int) -> None:
     jobs += [queue.prepare("x", Added(id=f"{prefix}single {n}"), options) for n in range(count)]
     jobs += [queue.prepare("x", Added(id=f"{prefix}later {n}", run_in=3600), options) for n in range(count)]
     await queue.send_many(jobs)
-
-
-async def executed(client: Client, call: Callable[[], Awaitable[Any]]) -> tuple[Any, dict[str, int]]:
-    """The answer of a call, and which commands it had the server execute, how often each."""
-    before = _calls(client)
-    answer = await call()
-    after = _calls(client)
-    counts = {name: calls - before.get(name, 0) for name, calls in after.items()}
-    return answer, {name: calls for name, calls in counts.items() if calls and name != "info"}
-
-
-def _calls(client: Client) -> dict[str, int]:
-    stats: dict[str, dict[str, Any]] = client("INFO", "commandstats")
-    return {name.removeprefix("cmdstat_"): int(of_command["calls"]) for name, of_command in stats.items()}
 
 
 @pytest.mark.parametrize("cap", [None, 50], ids=["without caps", "under caps"])

@@ -11,6 +11,7 @@ from .link import Link, LinkClosedError, NotSentError, UnansweredError
 from .scripts.loader import Script, load
 from .wire import Argument, ReplyError
 
+FIELDS_AT_ONCE: Final = 200
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 T = TypeVar("T")
@@ -55,6 +56,21 @@ class Caller:
             return await self.link.call("EVAL", script.text, 1, self.base, *arguments)
         except ReplyError as error:
             raise ScriptError(script.locate(str(error))) from error
+
+    async def read_hash(self, key: str) -> dict[str, str]:
+        """All fields of a hash, a few hundred a call: what is large holds the server up for nobody.
+
+        Raises:
+            NotSentError: Redis is away.
+            UnansweredError: It did not answer.
+        """
+        fields: dict[str, str] = {}
+        cursor = b"0"
+        while True:
+            cursor, flat = await self.link.call("HSCAN", key, cursor, "COUNT", FIELDS_AT_ONCE)
+            fields.update((flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2))
+            if cursor == b"0":
+                return fields
 
 
 class Pauses:

@@ -279,11 +279,10 @@ class Job:
         return (await self.record()).state
 
     async def _hash(self, key: Callable[[str, str, str], str]) -> dict[str, str]:
-        flat = await self.queue.namespace.persist(
-            lambda runtime: runtime.call.link.call("HGETALL", key(runtime.call.base, self.queue.id, self.id)),
+        return await self.queue.namespace.persist(
+            lambda runtime: runtime.call.read_hash(key(runtime.call.base, self.queue.id, self.id)),
             f"reading job {self.id!r}",
         )
-        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
 
 
 class Waiting:

@@ -69,8 +69,7 @@ class Recorder:
     async def read_steps(self, claim: Claim) -> dict[str, str]:
         """The checkpoints of a claim's job as they stand now."""
         key = keys.steps(self._call.base, claim.workflow, claim.id)
-        flat: list[bytes] = await _persist(lambda: self._call.link.call("HGETALL", key))
-        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+        return await _persist(lambda: self._call.read_hash(key))
 
     async def progress(self, claim: Claim, text: str) -> bool:
         """Say how far a job has come. False: the claim is lost.

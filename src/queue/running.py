@@ -206,11 +206,10 @@ class Runs:
         pauses = Pauses()
         while True:
             try:
-                flat = await self._call.link.call("HGETALL", keys.steps(self._call.base, claim.workflow, claim.id))
+                claim.steps = await self._call.read_hash(keys.steps(self._call.base, claim.workflow, claim.id))
                 break
             except (NotSentError, UnansweredError):
                 await asyncio.sleep(pauses.next())
-        claim.steps = {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
         return await self._handlers[claim.workflow](claim)
 
 

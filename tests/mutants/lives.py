@@ -70,7 +70,7 @@ LIVES: Final = (
     ),
     lua(
         "a result is kept no longer than it is to be",
-        "begin_retention",
+        "expire_record",
         "redis.call('PEXPIRE', keyOf(base, workflow, 'j', id), ttl)",
         "",
         MODEL,

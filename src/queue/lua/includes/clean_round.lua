@@ -1,4 +1,5 @@
 --- @include forget_portion
+--- @include is_parked_for
 --- @include key_of
 --- @include put_off
 --- @include release_child
@@ -37,7 +38,7 @@ end
 --- begins, or (`rerun`) those of the flow that did not succeed run again first. Returns how much was done.
 local function cleanRound(base, name, rerun, workflow, stamp, id, limit, now)
   local job = keyOf(base, workflow, 'j', id)
-  if redis.call('HGET', job, 'awaits') ~= '\t//again\t' .. stamp then
+  if not isParkedFor(base, workflow, id, '\t//again\t' .. stamp) then
     forgetPortion(base, name)
     return 1
   end

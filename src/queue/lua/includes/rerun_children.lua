@@ -1,4 +1,5 @@
 --- @include forget_portion
+--- @include is_parked_for
 --- @include key_of
 --- @include rerun_job
 --- @include start_again
@@ -8,12 +9,12 @@
 --- See to some of the children of a job that is to run again: those of its flow that did not succeed run again too, and it
 --- waits for them; those that its run had started are started again by it. After the last, it runs. Returns how many.
 local function rerunChildren(base, name, workflow, stamp, id, limit)
-  local job, steps = keyOf(base, workflow, 'j', id), keyOf(base, workflow, 'steps', id)
-  if redis.call('HGET', job, 'awaits') ~= '\t//again\t' .. stamp then
+  if not isParkedFor(base, workflow, id, '\t//again\t' .. stamp) then
     forgetPortion(base, name)
     return 1
   end
   local page, last = walkOn(base, name, keyOf(base, workflow, 'children', id), limit)
+  local steps = keyOf(base, workflow, 'steps', id)
   for _, member in ipairs(page) do
     local path, child, childId = string.match(member, '^([^\n]*)\n([^:]*):(.*)$')
     local ended = string.sub(redis.call('HGET', steps, path) or '', 1, 6)

@@ -1,11 +1,12 @@
 --- @include end_job
 --- @include forget_portion
+--- @include is_parked_for
 --- @include key_of
 --- @include walk_on
 
 --- Cancel some of the children that a job waits for which is to undo what it did; it waits for their ends. Returns how many.
 local function undoChildren(base, name, workflow, id, limit, now)
-  if redis.call('HGET', keyOf(base, workflow, 'j', id), 'awaits') ~= '\t//undo' then
+  if not isParkedFor(base, workflow, id, '\t//undo') then
     forgetPortion(base, name)
     return 1
   end
