@@ -18,7 +18,7 @@ from lanner import (
 )
 from lanner.queue import Claim, Completed, Failed, Failure, Job, Namespace, Outcome, Retry, Suspended
 from lanner.queue.scripts.loader import load
-from lanner.queue.waiting import Happening
+from lanner.queue.watch import Happening
 from support.jobs import Desk, Look, worker_of
 from support.proxy import Proxy
 from support.servers import PrivateServer, Server

@@ -12,7 +12,7 @@ from .presence import WorkerInfo
 from .queue import Dedup, Queue
 from .schedules import Schedule
 from .stream import QueueEvent
-from .waiting import Happening
+from .watch import Happening
 from .worker import Handler, Worker
 
 __all__ = [

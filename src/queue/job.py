@@ -31,7 +31,8 @@ from .validation import check_choice, check_free_id, check_text, duration_ms
 if TYPE_CHECKING:
     from .queue import Queue
     from .runtime import Runtime
-    from .waiting import End, Happening, Watch
+    from .scripts.ending import End
+    from .watch import Happening, Watch
 
 CHILDREN_AT_ONCE: Final = 200
 
@@ -296,12 +297,14 @@ class Waiting:
         self._began = 0.0
         self._limit: asyncio.Timeout | None = None
 
-    async def __aenter__(self) -> Callable[[], None]:
+    async def __aenter__(self) -> Callable[[], None] | None:
         if self._seconds is not None:
             self._began = asyncio.get_running_loop().time()
             self._limit = asyncio.timeout(max(self._seconds, self._first_look))
             await self._limit.__aenter__()
-        return self._looked
+            if self._seconds < self._first_look:
+                return self._looked
+        return None
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -36,7 +36,7 @@ from .validation import (
 
 if TYPE_CHECKING:
     from .namespace import Namespace
-    from .waiting import Happening
+    from .watch import Happening
     from .worker import Handler, Worker
 
 MOST_AT_ONCE: Final = 200
@@ -230,7 +230,7 @@ class Queue(Listing, Stream):
                 # a look after a gap in the subscription may have come before the job did
                 if standing is None and (end := await waiter.future).state not in NOT_THERE:
                     return job.result_of(end)
-            return job.result_of(await runtime.waiters.wait(self.id, job.id, job.run, lambda: None))
+            return job.result_of(await runtime.waiters.wait(self.id, job.id, job.run))
 
     async def add_and_watch(
         self, data: str, where: Added, options: Mapping[str, Any], if_exists: Literal["raise", "return"] = "raise"

@@ -39,6 +39,11 @@ class Subscription:
         self._pauses = Pauses()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the channel is open."""
+        return self._open.is_set() and not self._closed
+
     async def ready(self) -> None:
         """Wait until the channel is open.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
@@ -15,46 +14,30 @@ from ..errors import ClosedError
 from . import keys
 from .calling import Caller, Pauses
 from .connection import Connector
+from .grouping import Grouper
 from .link import NotSentError, UnansweredError
-from .scripts.ending import Role, unwait_job, wait_job, watch_job
+from .scripts.ending import End, Role, unwait_jobs, wait_jobs, watch_job
 from .subscription import Subscription
+from .watch import ENDED, Happening, Watch
 
 logger: Final = logging.getLogger(__name__)
 _said: Final = msgspec.msgpack.Decoder(list[str])
 
 WATCHED: Final = "watch:"
 PARTS: Final = 5
-ENDED: Final = frozenset({"completed", "failed", "cancelled", "missing", "replaced", "removed"})
+MOST_OF_A_GROUP: Final = 100
 
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """How a job ended (or that it is ``missing``, ``replaced`` or ``removed``), and the text of it."""
-
-    state: str
-    run: str
-    text: str
+Key = tuple[str, str]
 
 
 @dataclass(slots=True, eq=False)
-class _Waiter:
+class Waiter:
+    """Somebody who waits for a life of a job (``run`` empty: any). ``looked`` is called after a first look."""
+
+    key: Key
     run: str
     future: asyncio.Future[End]
-
-
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """Something that happened to a watched job.
-
-    Attributes:
-        kind: started, progress, retrying, suspended, completed, failed, cancelled, or removed.
-        text: With started how many attempts have failed before, with progress its value, with retrying and failed the
-            failure, with suspended the instant (ms since the epoch, empty: none), with completed the result, with
-            cancelled the reason.
-    """
-
-    kind: str
-    text: str
+    looked: Callable[[], None] | None = None
 
 
 class Waiters:
@@ -63,8 +46,11 @@ class Waiters:
     def __init__(self, call: Caller, connector: Connector, process: str) -> None:
         self._call = call
         self._process = process
-        self._waiting: dict[tuple[str, str], list[_Waiter]] = {}
-        self._watching: dict[tuple[str, str], list[Watch]] = {}
+        self._waiting: dict[Key, list[Waiter]] = {}
+        self._watching: dict[Key, list[Watch]] = {}
+        self._entering = Grouper(self._enter_on_records, size=_size_of_waiter, most=MOST_OF_A_GROUP)
+        self._leaving = Grouper(self._leave_records, size=_size_of_role, most=MOST_OF_A_GROUP)
+        self._alone = False
         self._subscription = Subscription(
             connector.connection, keys.waiting_channel(call.base, process), self._heard, self._look_at_all
         )
@@ -76,27 +62,31 @@ class Waiters:
         await self._subscription.ready()
         return self._process
 
-    async def wait(self, workflow: str, job_id: str, run: str, looked: Callable[[], None]) -> End:
+    async def wait(self, workflow: str, job_id: str, run: str, looked: Callable[[], None] | None = None) -> End:
         """Wait until a life of a job (``run`` empty: any) has ended. ``looked`` is called after a first look."""
-        with self.expect(workflow, job_id, run) as waiter:
+        if not self._subscription.is_open:
             await self.ready()
-            await self._look(workflow, job_id, waiter)
-            looked()
+        with self.expect(workflow, job_id, run) as waiter:
+            waiter.looked = looked
+            if self._alone or not self._entering.idle:
+                self._look(waiter)
+            else:
+                await self._look_alone(waiter)
             return await waiter.future
 
     def expect(self, workflow: str, job_id: str, run: str) -> Expectation:
         """Be told of an end from now on; a context manager that gives the waiter."""
-        return Expectation(self, (workflow, job_id), run)
+        return Expectation(self, Waiter((workflow, job_id), run, asyncio.get_running_loop().create_future()))
 
     def watch(self, workflow: str, job_id: str, run: str) -> Watch:
         """Hear of everything that happens to a job; a context manager."""
         return Watch(self, workflow, job_id, run)
 
-    def enter_watch(self, key: tuple[str, str], watch: Watch) -> None:
+    def enter_watch(self, key: Key, watch: Watch) -> None:
         """Have a watch told of what happens."""
         self._watching.setdefault(key, []).append(watch)
 
-    def leave_watch(self, key: tuple[str, str], watch: Watch) -> None:
+    def leave_watch(self, key: Key, watch: Watch) -> None:
         """A watch hears no more; the last of a job takes the process off its record."""
         watches = self._watching.get(key, [])
         if watch in watches:
@@ -131,56 +121,76 @@ class Waiters:
         self._watching.clear()
         for task in self._background:
             task.cancel()
+        await self._entering.aclose()
+        await self._leaving.aclose()
         await self._subscription.aclose()
 
-    def enter(self, key: tuple[str, str], waiter: _Waiter) -> None:
+    def enter(self, waiter: Waiter) -> None:
         """Have a waiter told of ends."""
-        self._waiting.setdefault(key, []).append(waiter)
+        self._waiting.setdefault(waiter.key, []).append(waiter)
 
-    def leave(self, key: tuple[str, str], waiter: _Waiter) -> None:
+    def leave(self, waiter: Waiter) -> None:
         """A waiter hears of ends no more; the last of a job that goes on takes the process off its record."""
-        waiters = self._waiting.get(key, [])
+        waiters = self._waiting.get(waiter.key, [])
         if waiter in waiters:
             waiters.remove(waiter)
-        given_up = waiter.future.cancelled() or not waiter.future.done()
-        if not waiters and self._waiting.pop(key, None) is not None and given_up:
-            self._unregister(key, "waiters")
+        # from now on it counts as done, also to a look that has not been sent
+        given_up = waiter.future.cancel() or waiter.future.cancelled()
+        if not waiters and self._waiting.pop(waiter.key, None) is not None and given_up:
+            self._unregister(waiter.key, "waiters")
 
-    def _unregister(self, key: tuple[str, str], role: Role) -> None:
-        async def unregister() -> None:
-            # whoever has come since stays registered; whoever comes meanwhile may be taken off with this
-            if key in (self._waiting if role == "waiters" else self._watching):
-                return
+    def _unregister(self, key: Key, role: Role) -> None:
+        self._leaving.submit((key, role)).add_done_callback(_tell_of_failure)
+
+    async def _leave_records(self, roles: Sequence[tuple[Key, Role]]) -> Sequence[None]:
+        # whoever has come since stays registered; whoever comes meanwhile may be taken off with this
+        gone: list[tuple[str, str, Role]] = [
+            (*key, role) for key, role in roles if key not in (self._waiting if role == "waiters" else self._watching)
+        ]
+        try:
+            if gone:
+                await unwait_jobs(self._call, process=self._process, jobs=gone)
+        except (NotSentError, UnansweredError) as error:
+            logger.debug("not done, and not needed: %s", error)
+        finally:
+            for workflow, job_id, _ in gone:
+                self._look_again((workflow, job_id))
+        return [None] * len(roles)
+
+    async def _look_alone(self, waiter: Waiter) -> None:
+        """Look at once: there is nobody to go together with. Those who come meanwhile go together."""
+        self._alone = True
+        try:
+            [end] = await self._enter_on_records([waiter])
+        finally:
+            self._alone = False
+        _has_looked(waiter, end)
+
+    def _look(self, waiter: Waiter) -> None:
+        """Look at the record, together with others; what has ended resolves the waiter."""
+
+        def looked(asked: asyncio.Future[End | None]) -> None:
+            error = asked.exception()
+            if error is None:
+                _has_looked(waiter, asked.result())
+            elif not waiter.future.done():
+                waiter.future.set_exception(error)
+
+        self._entering.submit(waiter).add_done_callback(looked)
+
+    async def _enter_on_records(self, waiters: Sequence[Waiter]) -> Sequence[End | None]:
+        """Look at records until Redis has answered; the ends, or None: they will be pushed."""
+        pauses, looks = Pauses(), dict[Waiter, End | None]()
+        while asked := [each for each in waiters if each not in looks and not each.future.done()]:
             try:
-                await unwait_job(self._call, workflow=key[0], id=key[1], role=role, process=self._process)
-            finally:
-                self._look_again(key)
-
-        self._in_background(unregister)
-
-    def _in_background(self, what: Callable[[], Awaitable[None]]) -> None:
-        async def quietly() -> None:
-            try:
-                await what()
-            except (NotSentError, UnansweredError) as error:
-                logger.debug("not done, and not needed: %s", error)
-
-        task = asyncio.create_task(quietly(), name="lanner waiting")
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _look(self, workflow: str, job_id: str, waiter: _Waiter) -> None:
-        """Look at the record until Redis has answered; what has ended resolves the waiter."""
-        pauses = Pauses()
-        while not waiter.future.done():
-            try:
-                look = await wait_job(self._call, workflow=workflow, id=job_id, run=waiter.run, process=self._process)
+                ends = await wait_jobs(
+                    self._call, process=self._process, jobs=[(*waiter.key, waiter.run) for waiter in asked]
+                )
             except (NotSentError, UnansweredError):
                 await asyncio.sleep(pauses.next())
                 continue
-            if look.state in ENDED and not waiter.future.done():
-                waiter.future.set_result(End(look.state, look.run, look.text))
-            return
+            looks.update(zip(asked, ends, strict=False))
+        return [looks.get(waiter) for waiter in waiters]
 
     def _heard(self, message: bytes) -> None:
         said = _said.decode(message)
@@ -196,7 +206,7 @@ class Waiters:
             if waiter.future.done() or waiter.run not in ("", run):
                 continue
             if state == "ended":  # too long to be pushed
-                self._in_background(partial(self._look, workflow, job_id, waiter))
+                self._look(waiter)
             else:
                 waiter.future.set_result(End(state, run, text))
 
@@ -205,81 +215,48 @@ class Waiters:
         for key in {*self._waiting, *self._watching}:
             self._look_again(key)
 
-    def _look_again(self, key: tuple[str, str]) -> None:
+    def _look_again(self, key: Key) -> None:
         for waiter in self._waiting.get(key, ()):
-            self._in_background(partial(self._look, *key, waiter))
+            self._look(waiter)
         for watch in self._watching.get(key, ()):
-            self._in_background(watch.look)
+            task = asyncio.create_task(watch.look(), name="lanner watching")
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
 
 
 class Expectation:
     """Somebody waits for a job while this context is open."""
 
-    def __init__(self, waiters: Waiters, key: tuple[str, str], run: str) -> None:
+    def __init__(self, waiters: Waiters, waiter: Waiter) -> None:
         self._waiters = waiters
-        self._key = key
-        self._waiter = _Waiter(run, asyncio.get_running_loop().create_future())
+        self._waiter = waiter
 
-    def __enter__(self) -> _Waiter:
-        self._waiters.enter(self._key, self._waiter)
+    def __enter__(self) -> Waiter:
+        self._waiters.enter(self._waiter)
         return self._waiter
 
     def __exit__(self, *_: object) -> None:
-        self._waiters.leave(self._key, self._waiter)
+        self._waiters.leave(self._waiter)
 
 
-class Watch:
-    """Everything that happens to a job while this context is open, in order; it ends with the job."""
+def _size_of_waiter(waiter: Waiter) -> int:
+    return len(waiter.key[0]) + len(waiter.key[1])
 
-    def __init__(self, waiters: Waiters, workflow: str, job_id: str, run: str) -> None:
-        self._waiters = waiters
-        self._key = (workflow, job_id)
-        self._run = run
-        self._happenings: asyncio.Queue[Happening | None] = asyncio.Queue()
-        self._ended = False
-        self._pushed = 0
-        self._progress = ""
 
-    def __enter__(self) -> Self:
-        self._waiters.enter_watch(self._key, self)
-        return self
+def _size_of_role(role: tuple[Key, Role]) -> int:
+    return len(role[0][0]) + len(role[0][1])
 
-    def __exit__(self, *_: object) -> None:
-        self._waiters.leave_watch(self._key, self)
 
-    def heard(self, run: str, happening: Happening) -> None:
-        """Something was pushed."""
-        if self._run in ("", run) and not self._ended:
-            self._pushed += 1
-            self._ended = happening.kind in ENDED
-            if happening.kind == "progress":
-                self._progress = happening.text
-            self._happenings.put_nowait(happening)
+def _has_looked(waiter: Waiter, end: End | None) -> None:
+    if waiter.future.done():
+        return
+    if end is not None:
+        waiter.future.set_result(end)
+    elif waiter.looked is not None:
+        waiter.looked()
 
-    def close(self) -> None:
-        """Nothing more will come."""
-        self._happenings.put_nowait(None)
 
-    async def look(self) -> None:
-        """See where the job stands, at the beginning or after a gap; an end that was missed is heard of here."""
-        pushed = self._pushed
-        standing = await self._waiters.look_to_watch(*self._key, self._run)
-        if standing.state in ENDED:
-            self.heard(self._run or standing.run, Happening(standing.state, standing.text))
-        elif standing.text not in ("", self._progress) and self._pushed == pushed:
-            # what was pushed while this looked is later than what it saw
-            self.heard(standing.run, Happening("progress", standing.text))
-
-    async def happenings(self) -> AsyncGenerator[Happening]:
-        """What happens, until the job has ended.
-
-        Raises:
-            ClosedError: The namespace was closed meanwhile.
-        """
-        while True:
-            happening = await self._happenings.get()
-            if happening is None:
-                raise ClosedError(f"watching job {self._key[1]!r}: the namespace has been closed")
-            yield happening
-            if happening.kind in ENDED:
-                return
+def _tell_of_failure(left: asyncio.Future[None]) -> None:
+    error = left.exception()
+    if error is not None:
+        logger.debug("not done, and not needed: %s", error)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..queue.job import Job as QueueJob
     from ..queue.job import Record
     from ..queue.options import Duration
-    from ..queue.waiting import Happening
+    from ..queue.watch import Happening
     from .workflow import Workflow
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)

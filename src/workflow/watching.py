@@ -12,11 +12,11 @@ from typing_extensions import TypeVar
 
 from ..errors import JobCancelledError, JobFailedError
 from ..queue.outcome import Failure
-from ..queue.waiting import End
+from ..queue.scripts.ending import End
 
 if TYPE_CHECKING:
     from ..queue.job import Job
-    from ..queue.waiting import Happening
+    from ..queue.watch import Happening
     from .workflow import Workflow
 
 __all__ = [

@@ -4,4 +4,5 @@
 --- returns: state, nonce, text of the end (empty while it goes on), progress
 ---   state is 'missing' without a record, 'replaced' when the id has another life than `run` (empty: any)
 --- @include look_at_job
-return lookAtJob(KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'watchers', ARGV[4])
+local state, nonce, text, progress = lookAtJob(KEYS[1], ARGV[1], ARGV[2], ARGV[3], 'watchers', ARGV[4])
+return { state, nonce, text or '', progress }

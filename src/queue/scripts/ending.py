@@ -1,9 +1,18 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..calling import Caller
 
 Role = Literal["waiters", "watchers"]
+
+
+class End(NamedTuple):
+    """How a job ended (or that it is ``missing``, ``replaced`` or ``removed``), and the text of it."""
+
+    state: str
+    run: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +25,13 @@ class Look:
     progress: str
 
 
-async def wait_job(call: Caller, *, workflow: str, id: str, run: str, process: str) -> Look:
-    """Look at a job; unless it has ended, its end will be pushed to the process."""
-    return Look(*(part.decode() for part in await call("wait_job", workflow, id, run, process)))
+async def wait_jobs(call: Caller, *, process: str, jobs: Sequence[tuple[str, str, str]]) -> list[End | None]:
+    """Look at jobs (workflow, id, run): the end, or None: it will be pushed to the process.
+
+    There may be fewer answers than jobs: nothing was done for the rest.
+    """
+    answers = await call("wait_jobs", process, *(part for job in jobs for part in job))
+    return [answer and End(*(part.decode() for part in answer)) for answer in answers]
 
 
 async def watch_job(call: Caller, *, workflow: str, id: str, run: str, process: str) -> Look:
@@ -26,6 +39,6 @@ async def watch_job(call: Caller, *, workflow: str, id: str, run: str, process: 
     return Look(*(part.decode() for part in await call("watch_job", workflow, id, run, process)))
 
 
-async def unwait_job(call: Caller, *, workflow: str, id: str, role: Role, process: str) -> None:
-    """A process waits for a job's end, or watches it, no longer."""
-    await call("unwait_job", workflow, id, role, process)
+async def unwait_jobs(call: Caller, *, process: str, jobs: Sequence[tuple[str, str, Role]]) -> None:
+    """A process waits for the ends of jobs (workflow, id, role), or watches them, no longer."""
+    await call("unwait_jobs", process, *(part for job in jobs for part in job))

@@ -1,21 +1,21 @@
 --- @include key_of
 --- @include read_spec
 
---- A job's state, nonce, text of its end, and progress; while it goes on, enter a process among its `role` (waiters |
---- watchers).
+--- A job's state, nonce, text of its end, and progress; while it goes on, there is no text, and a process is entered
+--- among its `role` (waiters | watchers).
 local function lookAtJob(base, workflow, id, run, role, process)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'spec', 'result', 'failure', 'reason', role, 'progress')
   local state = record[1]
-  if not state then return { 'missing', '', '', '' } end
+  if not state then return 'missing', '', '', '' end
   local found, progress = readSpec(record[2]).run, record[7] or ''
-  if run ~= '' and run ~= found then return { 'replaced', found, '', '' } end
-  if state == 'completed' then return { state, found, record[3], progress } end
-  if state == 'failed' then return { state, found, record[4], progress } end
-  if state == 'cancelled' then return { state, found, record[5], progress } end
+  if run ~= '' and run ~= found then return 'replaced', found, '', '' end
+  if state == 'completed' then return state, found, record[3], progress end
+  if state == 'failed' then return state, found, record[4], progress end
+  if state == 'cancelled' then return state, found, record[5], progress end
   local entered = record[6] or ''
   if not string.find(' ' .. entered .. ' ', ' ' .. process .. ' ', 1, true) then
     redis.call('HSET', job, role, entered == '' and process or entered .. ' ' .. process)
   end
-  return { state, found, '', progress }
+  return state, found, nil, progress
 end
