@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..errors import (
-    ClosedError,
     JobCancelledError,
     JobError,
     JobFailedError,
@@ -30,7 +29,6 @@ from .validation import check_choice, check_free_id, check_text, duration_ms
 
 if TYPE_CHECKING:
     from .queue import Queue
-    from .runtime import Runtime
     from .scripts.ending import End
     from .watch import Happening, Watch
 
@@ -101,16 +99,17 @@ class Job:
         """
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.queue.namespace.runtime()
-        async with self.waiting(runtime, seconds, first_look=self.queue.namespace.timeout) as looked:
-            end = await runtime.waiters.wait(self.queue.id, self.id, self.run, looked)
-        return self.result_of(end)
+        if seconds is None:
+            return self.result_of(await runtime.waiters.wait(self.queue.id, self.id, self.run))
+        async with self.waiting(seconds, first_look=self.queue.namespace.timeout) as looked:
+            return self.result_of(await runtime.waiters.wait(self.queue.id, self.id, self.run, looked))
 
-    def waiting(self, runtime: Runtime, seconds: float | None, *, first_look: float = 0.0) -> Waiting:
-        """Within it the end is waited for: for no longer than ``seconds``, and no longer than the namespace is open.
+    def waiting(self, seconds: float | None, *, first_look: float = 0.0) -> Waiting:
+        """Within it the end is waited for, for no longer than ``seconds``.
 
         A ``first_look`` may take so many seconds, if that is longer: until what it gives is called.
         """
-        return Waiting(self, runtime, seconds, first_look)
+        return Waiting(self, seconds, first_look)
 
     def result_of(self, end: End) -> str:
         """The result of a job that has ended, or the error of how it ended."""
@@ -287,11 +286,10 @@ class Job:
 
 
 class Waiting:
-    """The wait for a job's end. What ends it otherwise is told as an error of its own."""
+    """The wait for a job's end. That it took too long is told as an error of its own."""
 
-    def __init__(self, job: Job, runtime: Runtime, seconds: float | None, first_look: float) -> None:
+    def __init__(self, job: Job, seconds: float | None, first_look: float) -> None:
         self._job = job
-        self._runtime = runtime
         self._seconds = seconds
         self._first_look = first_look
         self._began = 0.0
@@ -309,18 +307,17 @@ class Waiting:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        job = self._job
+        if self._limit is None:
+            return
         try:
-            if self._limit is not None:
-                await self._limit.__aexit__(kind, error, traceback)
+            await self._limit.__aexit__(kind, error, traceback)
         except TimeoutError:
+            job = self._job
             raise WaitTimeoutError(
                 f"job {job.id!r} of workflow {job.queue.id!r} had not ended after {self._seconds:g} s; it goes on",
                 workflow=job.queue.id,
                 job_id=job.id,
             ) from None
-        if isinstance(error, asyncio.CancelledError) and self._runtime.waiters.closed:
-            raise ClosedError(f"waiting for job {job.id!r}: the namespace has been closed") from None
 
     def _looked(self) -> None:
         if self._limit is not None and self._seconds is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -16,7 +15,8 @@ from .calling import Caller, Pauses
 from .connection import Connector
 from .grouping import Grouper
 from .link import NotSentError, UnansweredError
-from .scripts.ending import End, Role, unwait_jobs, wait_jobs, watch_job
+from .looking import Looker, Waiter
+from .scripts.ending import End, Role, unwait_jobs, watch_job
 from .subscription import Subscription
 from .watch import ENDED, Happening, Watch
 
@@ -24,20 +24,9 @@ logger: Final = logging.getLogger(__name__)
 _said: Final = msgspec.msgpack.Decoder(list[str])
 
 WATCHED: Final = "watch:"
-PARTS: Final = 5
 MOST_OF_A_GROUP: Final = 100
 
 Key = tuple[str, str]
-
-
-@dataclass(slots=True, eq=False)
-class Waiter:
-    """Somebody who waits for a life of a job (``run`` empty: any). ``looked`` is called after a first look."""
-
-    key: Key
-    run: str
-    future: asyncio.Future[End]
-    looked: Callable[[], None] | None = None
 
 
 class Waiters:
@@ -46,11 +35,11 @@ class Waiters:
     def __init__(self, call: Caller, connector: Connector, process: str) -> None:
         self._call = call
         self._process = process
+        self._loop = asyncio.get_running_loop()
         self._waiting: dict[Key, list[Waiter]] = {}
         self._watching: dict[Key, list[Watch]] = {}
-        self._entering = Grouper(self._enter_on_records, size=_size_of_waiter, most=MOST_OF_A_GROUP)
+        self._looker = Looker(call, process)
         self._leaving = Grouper(self._leave_records, size=_size_of_role, most=MOST_OF_A_GROUP)
-        self._alone = False
         self._subscription = Subscription(
             connector.connection, keys.waiting_channel(call.base, process), self._heard, self._look_at_all
         )
@@ -63,20 +52,43 @@ class Waiters:
         return self._process
 
     async def wait(self, workflow: str, job_id: str, run: str, looked: Callable[[], None] | None = None) -> End:
-        """Wait until a life of a job (``run`` empty: any) has ended. ``looked`` is called after a first look."""
+        """Wait until a life of a job (``run`` empty: any) has ended. ``looked`` is called after a first look.
+
+        Raises:
+            ClosedError: The namespace was closed meanwhile.
+        """
         if not self._subscription.is_open:
             await self.ready()
-        with self.expect(workflow, job_id, run) as waiter:
-            waiter.looked = looked
-            if self._alone or not self._entering.idle:
-                self._look(waiter)
+        waiter = self.enter(workflow, job_id, run, looked)
+        try:
+            if self._looker.idle:
+                await self._looker.look_alone(waiter)
             else:
-                await self._look_alone(waiter)
+                self._looker.look(waiter)
             return await waiter.future
+        finally:
+            self.leave(waiter)
 
-    def expect(self, workflow: str, job_id: str, run: str) -> Expectation:
-        """Be told of an end from now on; a context manager that gives the waiter."""
-        return Expectation(self, Waiter((workflow, job_id), run, asyncio.get_running_loop().create_future()))
+    def enter(self, workflow: str, job_id: str, run: str, looked: Callable[[], None] | None = None) -> Waiter:
+        """Be told of an end from now on, until ``leave``."""
+        waiter = Waiter(workflow, job_id, run, self._loop.create_future(), looked)
+        waiters = self._waiting.get((workflow, job_id))
+        if waiters is None:
+            self._waiting[workflow, job_id] = [waiter]
+        else:
+            waiters.append(waiter)
+        return waiter
+
+    def leave(self, waiter: Waiter) -> None:
+        """A waiter hears of ends no more; the last of a job that goes on takes the process off its record."""
+        key = (waiter.workflow, waiter.id)
+        waiters = self._waiting.get(key, [])
+        if waiter in waiters:
+            waiters.remove(waiter)
+        # from now on it counts as done, also to a look that has not been sent
+        given_up = waiter.future.cancel() or waiter.future.cancelled() or waiter.future.exception() is not None
+        if not waiters and self._waiting.pop(key, None) is not None and given_up:
+            self._unregister(key, "waiters")
 
     def watch(self, workflow: str, job_id: str, run: str) -> Watch:
         """Hear of everything that happens to a job; a context manager."""
@@ -113,7 +125,10 @@ class Waiters:
         self.closed = True
         for waiters in self._waiting.values():
             for waiter in waiters:
-                waiter.future.cancel()
+                if not waiter.future.done():
+                    waiter.future.set_exception(
+                        ClosedError(f"waiting for job {waiter.id!r}: the namespace has been closed")
+                    )
         self._waiting.clear()
         for watches in self._watching.values():
             for watch in watches:
@@ -121,23 +136,9 @@ class Waiters:
         self._watching.clear()
         for task in self._background:
             task.cancel()
-        await self._entering.aclose()
+        await self._looker.aclose()
         await self._leaving.aclose()
         await self._subscription.aclose()
-
-    def enter(self, waiter: Waiter) -> None:
-        """Have a waiter told of ends."""
-        self._waiting.setdefault(waiter.key, []).append(waiter)
-
-    def leave(self, waiter: Waiter) -> None:
-        """A waiter hears of ends no more; the last of a job that goes on takes the process off its record."""
-        waiters = self._waiting.get(waiter.key, [])
-        if waiter in waiters:
-            waiters.remove(waiter)
-        # from now on it counts as done, also to a look that has not been sent
-        given_up = waiter.future.cancel() or waiter.future.cancelled()
-        if not waiters and self._waiting.pop(waiter.key, None) is not None and given_up:
-            self._unregister(waiter.key, "waiters")
 
     def _unregister(self, key: Key, role: Role) -> None:
         self._leaving.submit((key, role)).add_done_callback(_tell_of_failure)
@@ -157,45 +158,10 @@ class Waiters:
                 self._look_again((workflow, job_id))
         return [None] * len(roles)
 
-    async def _look_alone(self, waiter: Waiter) -> None:
-        """Look at once: there is nobody to go together with. Those who come meanwhile go together."""
-        self._alone = True
-        try:
-            [end] = await self._enter_on_records([waiter])
-        finally:
-            self._alone = False
-        _has_looked(waiter, end)
-
-    def _look(self, waiter: Waiter) -> None:
-        """Look at the record, together with others; what has ended resolves the waiter."""
-
-        def looked(asked: asyncio.Future[End | None]) -> None:
-            error = asked.exception()
-            if error is None:
-                _has_looked(waiter, asked.result())
-            elif not waiter.future.done():
-                waiter.future.set_exception(error)
-
-        self._entering.submit(waiter).add_done_callback(looked)
-
-    async def _enter_on_records(self, waiters: Sequence[Waiter]) -> Sequence[End | None]:
-        """Look at records until Redis has answered; the ends, or None: they will be pushed."""
-        pauses, looks = Pauses(), dict[Waiter, End | None]()
-        while asked := [each for each in waiters if each not in looks and not each.future.done()]:
-            try:
-                ends = await wait_jobs(
-                    self._call, process=self._process, jobs=[(*waiter.key, waiter.run) for waiter in asked]
-                )
-            except (NotSentError, UnansweredError):
-                await asyncio.sleep(pauses.next())
-                continue
-            looks.update(zip(asked, ends, strict=False))
-        return [looks.get(waiter) for waiter in waiters]
-
     def _heard(self, message: bytes) -> None:
-        said = _said.decode(message)
-        for i in range(0, len(said), PARTS):
-            self._heard_of(*said[i : i + PARTS])
+        parts = iter(_said.decode(message))
+        for happened in zip(parts, parts, parts, parts, parts, strict=True):
+            self._heard_of(*happened)
 
     def _heard_of(self, state: str, workflow: str, job_id: str, run: str, text: str) -> None:
         if state.startswith(WATCHED):
@@ -206,7 +172,7 @@ class Waiters:
             if waiter.future.done() or waiter.run not in ("", run):
                 continue
             if state == "ended":  # too long to be pushed
-                self._look(waiter)
+                self._looker.look(waiter)
             else:
                 waiter.future.set_result(End(state, run, text))
 
@@ -217,43 +183,15 @@ class Waiters:
 
     def _look_again(self, key: Key) -> None:
         for waiter in self._waiting.get(key, ()):
-            self._look(waiter)
+            self._looker.look(waiter)
         for watch in self._watching.get(key, ()):
             task = asyncio.create_task(watch.look(), name="lanner watching")
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
 
-class Expectation:
-    """Somebody waits for a job while this context is open."""
-
-    def __init__(self, waiters: Waiters, waiter: Waiter) -> None:
-        self._waiters = waiters
-        self._waiter = waiter
-
-    def __enter__(self) -> Waiter:
-        self._waiters.enter(self._waiter)
-        return self._waiter
-
-    def __exit__(self, *_: object) -> None:
-        self._waiters.leave(self._waiter)
-
-
-def _size_of_waiter(waiter: Waiter) -> int:
-    return len(waiter.key[0]) + len(waiter.key[1])
-
-
 def _size_of_role(role: tuple[Key, Role]) -> int:
     return len(role[0][0]) + len(role[0][1])
-
-
-def _has_looked(waiter: Waiter, end: End | None) -> None:
-    if waiter.future.done():
-        return
-    if end is not None:
-        waiter.future.set_result(end)
-    elif waiter.looked is not None:
-        waiter.looked()
 
 
 def _tell_of_failure(left: asyncio.Future[None]) -> None:

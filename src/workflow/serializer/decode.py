@@ -79,13 +79,18 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _class_alone(meta: Any) -> str | None:
     """The name of the class that the whole value is an instance of, if that is all that a text's meta says."""
-    match meta:
-        case {"values": [["class", str(name)]], "v": 1}:
-            # what equals 1 without being an integer is no version
-            alone = len(meta) == 2 and type_of(meta["v"]) is int and name not in RESTORE  # noqa: PLR2004 - these two
-            return name if alone else None
-        case _:
-            return None
+    # at each value that is read: matching the same as a pattern takes three times as long
+    if type_of(meta) is not dict or len(meta) != 2:  # noqa: PLR2004 - values and version
+        return None
+    version, values = meta.get("v"), meta.get("values")
+    # what equals 1 without being an integer is no version
+    if type_of(version) is not int or version != 1 or type_of(values) is not list or len(values) != 1:
+        return None
+    [annotation] = values
+    if type_of(annotation) is not list or len(annotation) != 2 or annotation[0] != "class":  # noqa: PLR2004 - kind, name
+        return None
+    name = annotation[1]
+    return name if isinstance(name, str) and name not in RESTORE else None
 
 
 def _at_the_top() -> str:
