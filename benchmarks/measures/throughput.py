@@ -1,16 +1,14 @@
-"""How fast jobs that wait are worked through: by slots, in groups, as workflows, under limits, by two processes."""
+"""How fast jobs that wait are worked through: by slots, in groups, as workflows, under limits."""
 
-import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 
 from ..bench import Bench
-from ..contestants import LANNER, LANNER_WORKFLOW, MACHINE, PEERS_ON_REDIS, Contestant, Player
+from ..contestants import LANNER, LANNER_WORKFLOW, MACHINE, PEERS_ON_REDIS, Player
 
 SLOTS = (1, 32, 100)
 GROUPS = 1000
 PIPELINED_BY = 50
-LONGEST = 60.0
 _numbers = itertools.count()
 
 
@@ -160,57 +158,6 @@ async def under_limits(bench: Bench) -> None:
         await bench.alternate(limited, [(names[n], LANNER_WORKFLOW, within(n)) for n in (0, 1, 3)])
 
 
-async def by_two(bench: Bench) -> None:
-    """Two processes on one queue."""
-    measure = bench.measure("processes", "no-op jobs, 100 slots a process", "jobs/s")
-    if not bench.settings.wants(measure.id):
-        return
-    busy: dict[int, list[float]] = {1: [], 2: []}
-
-    def working(processes: int) -> Callable[[Player], Awaitable[float]]:
-        async def turn(player: Player) -> float:
-            players = [player, *[await bench.player(LANNER, n) for n in range(1, processes)]]
-
-            async def some(jobs: int) -> float:
-                bench.server.flush()
-                queue = fresh()
-                await player.call("fill", queue=queue, jobs=jobs)
-                used = bench.server.cpu()
-                for each in players:
-                    each.send("listen", queue=queue, slots=100, timing=False)
-                for each in players:
-                    await each.answer(30)
-                return await _window(bench, players, jobs, busy[processes], used)
-
-            return await bench.paced(f"processes-{processes}", player, some)
-
-        return turn
-
-    await bench.alternate(
-        measure, [("lanner, one process", LANNER, working(1)), ("lanner, two processes", LANNER, working(2))]
-    )
-    for processes, shares in busy.items():
-        name = "lanner, one process" if processes == 1 else "lanner, two processes"
-        measure.notes[name] = f"Redis used {max(shares, default=0):.0%} of a core at most"
-
-
-async def _window(bench: Bench, players: list[Player], jobs: int, busy: list[float], used: float) -> float:
-    """Seconds that ``jobs`` take at the rate of the time until nine tenths of them had run."""
-    loop = asyncio.get_running_loop()
-    began, before = loop.time(), 0
-    before = sum([await each.call("counted") for each in players])
-    done = before
-    while done < 0.9 * jobs and loop.time() - began < LONGEST:
-        await asyncio.sleep(0.02)
-        done = sum([await each.call("counted") for each in players])
-    took = loop.time() - began
-    busy.append((bench.server.cpu() - used) / took if took else 0)
-    for each in players:
-        await each.call("hush")
-    return took * jobs / max(done - before, 1)
-
-
 ALL: tuple[Callable[[Bench], Awaitable[None]], ...] = (
-    by_slots, as_workflows, with_steps, in_groups, under_limits, by_two,
+    by_slots, as_workflows, with_steps, in_groups, under_limits,
 )  # fmt: skip
-CONTESTANTS: tuple[Contestant, ...] = (LANNER, LANNER_WORKFLOW, MACHINE, *PEERS_ON_REDIS)
