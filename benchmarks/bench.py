@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from .contestants import LANNER, PEERS_ON_REDIS, Contestant, Player, UnavailableError
+from .contestants import PEERS_ON_REDIS, Contestant, Player, UnavailableError
 from .servers import Server
 
 FIRST_JOBS = 300
@@ -22,6 +22,7 @@ class Settings:
         quick: Whether it is to end within five minutes.
         rounds: How often everybody takes a turn.
         own_rounds: The same where only Lanner and the machine are measured.
+        short_rounds: The same where a turn is short: a machine that wakes up slower for a while does so for all.
         seconds: How long a turn is to take, about.
         only: The ids of the measures that are wanted; empty: all.
     """
@@ -29,6 +30,7 @@ class Settings:
     quick: bool
     rounds: int
     own_rounds: int
+    short_rounds: int
     seconds: float
     only: frozenset[str]
 
@@ -39,25 +41,52 @@ class Settings:
 
 @dataclass
 class Measure:
-    """What was measured of each contestant, in each round."""
+    """What was measured of each contestant, in each round.
+
+    Attributes:
+        id: What it is called on the command line, and in the JSON.
+        title: What it is called in the table.
+        unit: Of its figures.
+        lower_is_better: Whether it is.
+        rounds: A figure for each round.
+        pooled: Every single thing that was measured, of all rounds, where there is more than one in a round.
+        share: The quantile that counts of those.
+        missing: Why a contestant was not measured.
+        notes: What is said about a contestant.
+    """
 
     id: str
     title: str
     unit: str
     lower_is_better: bool = False
     rounds: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    pooled: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    share: float = 0.5
     missing: dict[str, str] = field(default_factory=dict[str, str])
     notes: dict[str, str] = field(default_factory=dict[str, str])
 
-    def median(self, name: str) -> float | None:
-        """The median of the rounds of a contestant, if it was measured."""
+    def value(self, name: str) -> float | None:
+        """What counts of a contestant, if it was measured: the quantile of all rounds together, or their median."""
+        if single := self.pooled.get(name):
+            return quantile(single, self.share)
         rounds = self.rounds.get(name)
         return statistics.median(rounds) if rounds else None
+
+    def pool(self, name: str, single: Sequence[float]) -> float:
+        """Keep what was measured in a round; its quantile."""
+        self.pooled.setdefault(name, []).extend(single)
+        return quantile(single, self.share)
+
+    def lose(self, name: str, why: str) -> None:
+        """A contestant is left out."""
+        self.missing[name] = why
+        self.rounds.pop(name, None)
+        self.pooled.pop(name, None)
 
     def fastest_peer(self, *, except_for: str = "") -> tuple[str, float] | None:
         """The best of the peers."""
         names = [each.name for each in PEERS_ON_REDIS if each.name != except_for]
-        found = [(name, median) for name in names if (median := self.median(name)) is not None]
+        found = [(name, value) for name in names if (value := self.value(name)) is not None]
         best = min if self.lower_is_better else max
         return best(found, key=lambda each: each[1]) if found else None
 
@@ -68,11 +97,16 @@ Turn = Callable[[Player], Awaitable[float]]
 class Bench:
     """Measures contestants on one server."""
 
-    def __init__(self, server: Server, settings: Settings, unavailable: dict[str, str]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        settings: Settings,
+        unavailable: dict[str, str],
+        measures: dict[str, Measure] | None = None,
+    ) -> None:
         self.server = server
         self.settings = settings
-        self.measures: dict[str, Measure] = {}
-        self.slow: dict[str, list[float]] = {}
+        self.measures = {} if measures is None else measures
         self.unavailable = unavailable
         self._players: dict[tuple[str, int], Player] = {}
         self._rates: dict[tuple[str, str], float] = {}
@@ -125,13 +159,11 @@ class Bench:
                     self.server.flush()
                     value = await turn(await self.player(contestant))
                 except UnavailableError as error:
-                    measure.missing[name] = str(error)
-                    measure.rounds.pop(name, None)
+                    measure.lose(name, str(error))
                     await self.drop(contestant)
                 else:
                     measure.rounds.setdefault(name, []).append(value)
-                self._note_slow(name)
-        said = ", ".join(f"{name} {measure.median(name):,.4g}" for name in measure.rounds)
+        said = ", ".join(f"{name} {measure.value(name):,.4g}" for name in measure.rounds)
         lost = "".join(f"; {name}: {why}" for name, why in measure.missing.items())
         print(f"{time.strftime('%X')} {measure.id} ({measure.unit}): {said}{lost}", flush=True)
 
@@ -153,8 +185,8 @@ class Bench:
         self._rates[key] = jobs / took
         return jobs / took
 
-    def _note_slow(self, name: str) -> None:
-        """Keep the scripts of Lanner that held the server for long."""
-        if name.startswith(LANNER.name):
-            self.slow.setdefault(name, []).extend(self.server.slow_scripts())
-        self.server.client.slowlog_reset()
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that this share of them is not above."""
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]

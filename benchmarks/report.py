@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,15 +41,14 @@ def as_data(bench: Bench, versions: Mapping[str, str]) -> dict[str, Any]:
         "quick": bench.settings.quick,
         "versions": dict(versions),
         "measures": {id: _measure(each, found) for id, each in bench.measures.items() if each.rounds or each.missing},
-        "scripts_over_5_ms": {name: times[:10] for name, times in bench.slow.items() if times},
     }
 
 
 def _measure(measure: Measure, found: list[Goal]) -> dict[str, Any]:
-    own = measure.median(LANNER.name)
+    own = measure.value(LANNER.name)
     values: dict[str, dict[str, Any]] = {
         name: {
-            "median": statistics.median(rounds),
+            "value": measure.value(name),
             "lowest": min(rounds),
             "highest": max(rounds),
             "rounds": rounds,
@@ -65,9 +63,9 @@ def _measure(measure: Measure, found: list[Goal]) -> dict[str, Any]:
         "missing": measure.missing,
         "notes": measure.notes,
         "ratios": {
-            f"lanner / {name}": own / value["median"]
+            f"lanner / {name}": own / value["value"]
             for name, value in values.items()
-            if own is not None and name != LANNER.name and value["median"]
+            if own is not None and name != LANNER.name and value["value"]
         },
         "goals": [
             {
@@ -75,6 +73,7 @@ def _measure(measure: Measure, found: list[Goal]) -> dict[str, Any]:
                 "ratio": goal.ratio,
                 "bound": ("at most " if goal.at_most else "at least ") + f"{goal.bound:g}",
                 "reached": goal.reached,
+                "remark": goal.remark,
             }
             for goal in found
             if goal.measure == measure.id
@@ -108,7 +107,7 @@ def write_table(data: dict[str, Any], path: Path) -> None:
         "# Results",
         "",
         _about(data),
-        "Medians of the rounds, lowest to highest in brackets. Only ratios travel to another machine.",
+        "Medians, and the lowest and the highest of the rounds. Only ratios travel to another machine.",
         "",
         "| measure | ratio | goal | reached |",
         "|---|---|---|---|",
@@ -117,21 +116,19 @@ def write_table(data: dict[str, Any], path: Path) -> None:
         for goal in each["goals"]:
             ratio = "not measured" if goal["ratio"] is None else f"{goal['ratio']:.3g} {goal['what']}"
             reached = {True: "yes", False: "**no**", None: "?"}[goal["reached"]]
-            lines.append(f"| {each['title']} | {ratio} | {goal['bound']} | {reached} |")
+            remark = f" ({goal['remark']})" if goal["remark"] else ""
+            lines.append(f"| {each['title']} | {ratio} | {goal['bound']} | {reached}{remark} |")
     for each in data["measures"].values():
         lines += ["", f"**{each['title']}** ({each['unit'] or 'number'}, {each['better']} is better)", ""]
-        lines += ["| | median | spread | Lanner's ratio |", "|---|---|---|---|"]
-        best = sorted(each["values"].items(), key=lambda item: item[1]["median"], reverse=each["better"] == "higher")
+        lines += ["| | | lowest and highest round | Lanner's ratio |", "|---|---|---|---|"]
+        best = sorted(each["values"].items(), key=lambda item: item[1]["value"], reverse=each["better"] == "higher")
         for name, value in best:
-            median, low, high = (_number(value[key], each["unit"]) for key in ("median", "lowest", "highest"))
+            figure, low, high = (_number(value[key], each["unit"]) for key in ("value", "lowest", "highest"))
             ratio = each["ratios"].get(f"lanner / {name}")
             note = f" ({each['notes'][name]})" if name in each["notes"] else ""
             said = "" if ratio is None else f"{ratio:.2f}"
-            lines.append(f"| {name}{note} | {median} | {low} to {high} | {said} |")
+            lines.append(f"| {name}{note} | {figure} | {low} to {high} | {said} |")
         lines += [f"| {name} | not measured: {why} | | |" for name, why in each["missing"].items()]
-    slow = data["scripts_over_5_ms"]
-    lines += ["", "Scripts of Lanner that held the server for longer than 5 ms (`SLOWLOG`): "]
-    lines[-1] += "; ".join(f"{name}: {times} ms" for name, times in slow.items()) if slow else "none."
     lines += ["", "Versions: " + ", ".join(f"{name} {version}" for name, version in data["versions"].items()) + "."]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
@@ -155,11 +152,12 @@ def write_plot(data: dict[str, Any], path: Path) -> None:
         axis.set_visible(False)
     for axis, each in zip(axes.flat, shared, strict=False):
         present = [name for name in reversed(names) if name in each["values"]]
-        medians = [each["values"][name]["median"] for name in present]
-        below = [each["values"][name]["median"] - each["values"][name]["lowest"] for name in present]
-        above = [each["values"][name]["highest"] - each["values"][name]["median"] for name in present]
+        figures = [each["values"][name]["value"] for name in present]
+        # what counts of all rounds together may be outside of what each of them alone has
+        below = [max(each["values"][name]["value"] - each["values"][name]["lowest"], 0) for name in present]
+        above = [max(each["values"][name]["highest"] - each["values"][name]["value"], 0) for name in present]
         colours = [COLOURS.get(name, "#4c6ef5") for name in present]
-        axis.barh(present, medians, xerr=(below, above), color=colours, ecolor="#495057", capsize=2)
+        axis.barh(present, figures, xerr=(below, above), color=colours, ecolor="#495057", capsize=2)
         axis.set_title(f"{each['title']}\n{each['unit']}, {each['better']} is better", fontsize=9)
         axis.tick_params(labelsize=8)
         for side in ("top", "right"):

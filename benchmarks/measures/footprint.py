@@ -10,6 +10,7 @@ from ..servers import Server, start_server
 from .throughput import fresh
 
 SETTLE = 3.0
+FEW = 100
 
 
 async def idling(bench: Bench) -> None:
@@ -56,7 +57,7 @@ async def memory(bench: Bench, programs: dict[str, Path]) -> None:
                     if why := bench.unavailable.get(contestant.name):
                         raise UnavailableError(f"cannot be installed: {why}")
                     measure.rounds[contestant.name] = [await _weigh(server, contestant, jobs)]
-                except UnavailableError as error:
+                except (UnavailableError, TimeoutError) as error:
                     measure.missing[contestant.name] = str(error)
         said = ", ".join(f"{name} {values[0]:,.0f}" for name, values in measure.rounds.items())
         print(f"{measure.id} ({measure.unit}): {said} {measure.missing or ''}", flush=True)
@@ -64,12 +65,16 @@ async def memory(bench: Bench, programs: dict[str, Path]) -> None:
 
 async def _weigh(server: Server, contestant: Contestant, jobs: int) -> float:
     server.flush()
-    player = await Player.start(contestant, server.url)
-    try:
-        queue = fresh()
-        await player.call("fill", queue=queue, jobs=100)
-        before = server.memory()
-        await player.call("fill", queue=queue, jobs=jobs)
-        return (server.memory() - before) / jobs
-    finally:
-        await player.stop()
+    queue = fresh()
+
+    async def with_more(jobs: int) -> int:
+        player = await Player.start(contestant, server.url)
+        try:
+            await player.call("fill", queue=queue, jobs=jobs)
+        finally:
+            await player.stop()
+        return server.memory()
+
+    # what there is once, such as scripts, is there after the first few
+    before = await with_more(FEW)
+    return (await with_more(jobs) - before) / jobs

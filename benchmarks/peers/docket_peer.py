@@ -18,9 +18,6 @@ class DocketPeer(serving.Peer):
         self._stack = contextlib.AsyncExitStack()
         self._dockets: dict[str, Any] = {}
 
-    async def _noop(self, payload: str) -> None:
-        self.ran(payload)
-
     async def _docket(self, queue: str) -> Any:
         if queue not in self._dockets:
             docket: Any = Docket(name=queue, url=self.url, execution_ttl=timedelta(0))

@@ -1,4 +1,7 @@
-"""SAQ: no bulk call, so a batch of calls at once; results are not stored (`ttl=-1`)."""
+"""SAQ: no bulk call, so a batch of calls at once; results are not stored (`ttl=-1`).
+
+Waiting for a result polls every millisecond (`poll_interval`).
+"""
 
 # the peer has an environment of its own, and is not there when types are checked
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -37,7 +40,7 @@ class Saq(serving.Peer):
             await asyncio.gather(*(self.add(queue, payload) for payload in payloads[start : start + AT_ONCE]))
 
     async def run(self, queue: str, payload: str) -> None:
-        await self._queue(queue).apply("noop", payload=payload)
+        await self._queue(queue).apply("noop", payload=payload, poll_interval=0.001)
 
     @contextlib.asynccontextmanager
     async def worker(self, queue: str, slots: int) -> AsyncGenerator[None]:

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 
 const CHUNK = 1000;
-const LONGEST_NS = 5e9;
+const LONGEST_NS = 1e9;
 const now = () => Number(process.hrtime.bigint());
 const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
 

@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NoReturn
 
 CHUNK = 1000
-LONGEST = 5.0
+LONGEST = 1.0
 
 
 class UnsupportedError(Exception):
@@ -155,10 +155,10 @@ async def background(main: Any, stop: Callable[[], Any] | None = None) -> AsyncG
                 await stop()
         if stop is None:
             task.cancel()
-        await asyncio.wait({task}, timeout=2)
+        await asyncio.wait({task}, timeout=0.5)
         if not task.done():
             task.cancel()
-            await asyncio.wait({task}, timeout=2)
+            await asyncio.wait({task}, timeout=0.5)
 
 
 async def _serve(peer_class: type[Peer], output: Any) -> None:

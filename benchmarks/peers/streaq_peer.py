@@ -4,7 +4,6 @@
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUntypedFunctionDecorator=false
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -17,7 +16,6 @@ class Streaq(serving.Peer):
     async def open(self) -> None:
         self._stack = contextlib.AsyncExitStack()
         self._workers: dict[str, tuple[Any, Any]] = {}
-        self._opening = asyncio.Lock()
 
     def _new(self, queue: str, slots: int) -> tuple[Any, Any]:
         worker: Any = Worker(redis_url=self.url, queue_name=queue, concurrency=slots, handle_signals=False)
@@ -29,10 +27,9 @@ class Streaq(serving.Peer):
         return worker, noop
 
     async def _producer(self, queue: str) -> tuple[Any, Any]:
-        async with self._opening:
-            if queue not in self._workers:
-                self._workers[queue] = self._new(queue, 1)
-                await self._stack.enter_async_context(self._workers[queue][0])
+        if queue not in self._workers:
+            self._workers[queue] = self._new(queue, 1)
+            await self._stack.enter_async_context(self._workers[queue][0])
         return self._workers[queue]
 
     async def add(self, queue: str, payload: str) -> None:
