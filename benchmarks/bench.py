@@ -47,7 +47,7 @@ class Measure:
         id: What it is called on the command line, and in the JSON.
         title: What it is called in the table.
         unit: Of its figures.
-        lower_is_better: Whether it is.
+        lower_is_better: Whether it is; None: it only says something about another measure.
         rounds: A figure for each round.
         pooled: Every single thing that was measured, of all rounds, where there is more than one in a round.
         share: The quantile that counts of those.
@@ -58,7 +58,7 @@ class Measure:
     id: str
     title: str
     unit: str
-    lower_is_better: bool = False
+    lower_is_better: bool | None = False
     rounds: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     pooled: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     share: float = 0.5
@@ -111,7 +111,7 @@ class Bench:
         self._players: dict[tuple[str, int], Player] = {}
         self._rates: dict[tuple[str, str], float] = {}
 
-    def measure(self, id: str, title: str, unit: str, *, lower_is_better: bool = False) -> Measure:
+    def measure(self, id: str, title: str, unit: str, *, lower_is_better: bool | None = False) -> Measure:
         """A measure by its id, made when first asked for."""
         if id not in self.measures:
             self.measures[id] = Measure(id, title, unit, lower_is_better)

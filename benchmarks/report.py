@@ -58,7 +58,7 @@ def _measure(measure: Measure, found: list[Goal]) -> dict[str, Any]:
     return {
         "title": measure.title,
         "unit": measure.unit,
-        "better": "lower" if measure.lower_is_better else "higher",
+        "better": {True: "lower", False: "higher", None: "neither"}[measure.lower_is_better],
         "values": values,
         "missing": measure.missing,
         "notes": measure.notes,

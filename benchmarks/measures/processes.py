@@ -23,7 +23,7 @@ async def by_two(bench: Bench) -> None:
     ):
         measure = bench.measure(id, title, "jobs/s")
         if bench.settings.wants(id):
-            cpu = bench.measure(f"{id}-redis", f"CPU of Redis, {title}", "% of a core")
+            cpu = bench.measure(f"{id}-redis", f"CPU of Redis, {title}", "% of a core", lower_is_better=None)
             turns = (await (await bench.player(LANNER)).call("calibrate", seconds=BUSY)) if kind == "busy" else 0
 
             def use(name: str, share: float, cpu: Measure = cpu) -> None:
