@@ -15,8 +15,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src"
-BUILT_FROM = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "noxfile.py", "src", "tests")
-NO_CACHES = shutil.ignore_patterns("__pycache__")
+BUILT_FROM = (
+    "pyproject.toml",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "noxfile.py",
+    "src",
+    "tests",
+    "benchmarks",
+)
+NO_CACHES = shutil.ignore_patterns("__pycache__", ".peers")
 
 # the command itself; what pytest imports; what is imported where OpenTelemetry is used
 NOT_TO_IMPORT = {
@@ -55,6 +65,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
             shutil.copytree(ROOT / name, project / name, ignore=NO_CACHES)
         else:
             shutil.copy(ROOT / name, project)
+    peer = project / "benchmarks" / ".peers" / "one"  # what a run of the benchmarks leaves behind
+    peer.mkdir(parents=True)
+    (peer / "installed.py").touch()
     build = ("-W", "error", "-m", "build", "--no-isolation", "--outdir", out, project)
     said = _run(sys.executable, *build)
     return Built(next(out.glob("*.whl")), next(out.glob("*.tar.gz")), said)
@@ -93,6 +106,14 @@ def test_every_source_is_in_the_wheel_and_nothing_else(built: Built) -> None:
         files = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert files == _source_files("*.py") | _source_files("*.lua") | {"lanner/py.typed"}
     assert any(name.startswith("lanner/queue/lua/includes/") and name.endswith(".lua") for name in files)
+
+
+def test_the_source_distribution_has_the_benchmarks_and_none_of_the_peers(built: Built) -> None:
+    with tarfile.open(built.sdist) as sdist:
+        files = {name.partition("/")[2] for name in sdist.getnames()}
+    adapters = {path.relative_to(ROOT).as_posix() for path in (ROOT / "benchmarks" / "peers").glob("*_peer.*")}
+    assert adapters | {"benchmarks/goals.py", "benchmarks/measures/scripts.py", "benchmarks/requirements.txt"} <= files
+    assert not [name for name in files if name.startswith("benchmarks/.peers")]
 
 
 def test_the_source_distribution_has_the_tests_and_the_lua(built: Built) -> None:
