@@ -143,8 +143,8 @@ async def test_long_results_that_are_read_together_arrive(namespace_id: str, pro
             assert await results_of(jobs) == [payload * size for payload in payloads]
             before = calls_of(proxy, "wait_jobs")
             assert await results_of(jobs) == [payload * size for payload in payloads]
-        # an answer holds a MiB, and the text that goes beyond it
-        assert calls_of(proxy, "wait_jobs") - before == (2 if size == LONG else 11)
+        # an answer holds a MiB, and the text that goes beyond it; the first wait may be sent by itself
+        assert calls_of(proxy, "wait_jobs") - before in ((1, 2) if size == LONG else (10, 11))
 
 
 async def test_ends_are_heard_of_although_the_connections_break(

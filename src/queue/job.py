@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -99,17 +97,21 @@ class Job:
         """
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.queue.namespace.runtime()
-        if seconds is None:
-            return self.result_of(await runtime.waiters.wait(self.queue.id, self.id, self.run))
-        async with self.waiting(seconds, first_look=self.queue.namespace.timeout) as looked:
-            return self.result_of(await runtime.waiters.wait(self.queue.id, self.id, self.run, looked))
+        try:
+            end = await runtime.waiters.wait(
+                self.queue.id, self.id, self.run, within=seconds, first_look=self.queue.namespace.timeout
+            )
+        except TimeoutError:
+            raise self.not_ended(seconds) from None
+        return self.result_of(end)
 
-    def waiting(self, seconds: float | None, *, first_look: float = 0.0) -> Waiting:
-        """Within it the end is waited for, for no longer than ``seconds``.
-
-        A ``first_look`` may take so many seconds, if that is longer: until what it gives is called.
-        """
-        return Waiting(self, seconds, first_look)
+    def not_ended(self, seconds: float | None) -> WaitTimeoutError:
+        """The error of a wait that took too long."""
+        return WaitTimeoutError(
+            f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
+            workflow=self.queue.id,
+            job_id=self.id,
+        )
 
     def result_of(self, end: End) -> str:
         """The result of a job that has ended, or the error of how it ended."""
@@ -283,45 +285,6 @@ class Job:
             lambda runtime: runtime.call.read_hash(key(runtime.call.base, self.queue.id, self.id)),
             f"reading job {self.id!r}",
         )
-
-
-class Waiting:
-    """The wait for a job's end. That it took too long is told as an error of its own."""
-
-    def __init__(self, job: Job, seconds: float | None, first_look: float) -> None:
-        self._job = job
-        self._seconds = seconds
-        self._first_look = first_look
-        self._began = 0.0
-        self._limit: asyncio.Timeout | None = None
-
-    async def __aenter__(self) -> Callable[[], None] | None:
-        if self._seconds is not None:
-            self._began = asyncio.get_running_loop().time()
-            self._limit = asyncio.timeout(max(self._seconds, self._first_look))
-            await self._limit.__aenter__()
-            if self._seconds < self._first_look:
-                return self._looked
-        return None
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._limit is None:
-            return
-        try:
-            await self._limit.__aexit__(kind, error, traceback)
-        except TimeoutError:
-            job = self._job
-            raise WaitTimeoutError(
-                f"job {job.id!r} of workflow {job.queue.id!r} had not ended after {self._seconds:g} s; it goes on",
-                workflow=job.queue.id,
-                job_id=job.id,
-            ) from None
-
-    def _looked(self) -> None:
-        if self._limit is not None and self._seconds is not None:
-            self._limit.reschedule(self._began + self._seconds)
 
 
 def _instant(ms: int) -> datetime:

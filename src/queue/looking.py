@@ -26,7 +26,18 @@ class Waiter:
     id: str
     run: str
     future: asyncio.Future[End]
-    looked: Callable[[], None] | None = None
+    looked: Callable[[], object] | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    def time_out_at(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        """Have the future raise ``TimeoutError`` at an instant of the loop's clock; the last one said counts."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = loop.call_at(when, self._time_out)
+
+    def _time_out(self) -> None:
+        if not self.future.done():
+            self.future.set_exception(TimeoutError())
 
 
 class Looker:

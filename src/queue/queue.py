@@ -222,18 +222,21 @@ class Queue(Listing, Stream):
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.namespace.runtime()
         job = Job(self, new.id, run)
-        async with job.waiting(seconds):
-            process = await runtime.waiters.ready()
-            waiter = runtime.waiters.enter(self.id, new.id, run)
-            try:
-                standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"waiters {process}"))
-                job = self.added(new, run, standing, if_exists)
-                # a look after a gap in the subscription may have come before the job did
-                if standing is None and (end := await waiter.future).state not in NOT_THERE:
-                    return job.result_of(end)
-            finally:
-                runtime.waiters.leave(waiter)
-            return job.result_of(await runtime.waiters.wait(self.id, job.id, job.run))
+        try:
+            async with asyncio.timeout(seconds):
+                process = await runtime.waiters.ready()
+                waiter = runtime.waiters.enter(self.id, new.id, run)
+                try:
+                    standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"waiters {process}"))
+                    job = self.added(new, run, standing, if_exists)
+                    # a look after a gap in the subscription may have come before the job did
+                    if standing is None and (end := await waiter.future).state not in NOT_THERE:
+                        return job.result_of(end)
+                finally:
+                    runtime.waiters.leave(waiter)
+                return job.result_of(await runtime.waiters.wait(self.id, job.id, job.run))
+        except TimeoutError:
+            raise job.not_ended(seconds) from None
 
     async def add_and_watch(
         self, data: str, where: Added, options: Mapping[str, Any], if_exists: Literal["raise", "return"] = "raise"

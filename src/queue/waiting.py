@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -51,17 +52,30 @@ class Waiters:
         await self._subscription.ready()
         return self._process
 
-    async def wait(self, workflow: str, job_id: str, run: str, looked: Callable[[], None] | None = None) -> End:
-        """Wait until a life of a job (``run`` empty: any) has ended. ``looked`` is called after a first look.
+    async def wait(
+        self, workflow: str, job_id: str, run: str, *, within: float | None = None, first_look: float = 0.0
+    ) -> End:
+        """Wait until a life of a job (``run`` empty: any) has ended.
+
+        ``within`` so many seconds, or, where that is longer, for a first look that may take ``first_look`` seconds.
 
         Raises:
             ClosedError: The namespace was closed meanwhile.
+            TimeoutError: It has not ended in time.
         """
+        began = self._loop.time()
+        longest = None if within is None else max(within, first_look)
         if not self._subscription.is_open:
-            await self.ready()
-        waiter = self.enter(workflow, job_id, run, looked)
+            async with asyncio.timeout(longest):
+                await self.ready()
+        waiter = self.enter(workflow, job_id, run)
         try:
-            if self._looker.idle:
+            if within is not None and longest is not None:
+                waiter.time_out_at(self._loop, began + longest)
+                if within < longest:
+                    waiter.looked = partial(waiter.time_out_at, self._loop, began + within)
+            # a look by itself cannot be cut short
+            if within is None and self._looker.idle:
                 await self._looker.look_alone(waiter)
             else:
                 self._looker.look(waiter)
@@ -69,9 +83,9 @@ class Waiters:
         finally:
             self.leave(waiter)
 
-    def enter(self, workflow: str, job_id: str, run: str, looked: Callable[[], None] | None = None) -> Waiter:
+    def enter(self, workflow: str, job_id: str, run: str) -> Waiter:
         """Be told of an end from now on, until ``leave``."""
-        waiter = Waiter(workflow, job_id, run, self._loop.create_future(), looked)
+        waiter = Waiter(workflow, job_id, run, self._loop.create_future())
         waiters = self._waiting.get((workflow, job_id))
         if waiters is None:
             self._waiting[workflow, job_id] = [waiter]
@@ -81,6 +95,8 @@ class Waiters:
 
     def leave(self, waiter: Waiter) -> None:
         """A waiter hears of ends no more; the last of a job that goes on takes the process off its record."""
+        if waiter.timer is not None:
+            waiter.timer.cancel()
         key = (waiter.workflow, waiter.id)
         waiters = self._waiting.get(key, [])
         if waiter in waiters:

@@ -284,7 +284,7 @@ def _restore(
         kind = kind_of(cls)
         if kind is None or kind.form != form:
             raise ValueError(f"it is annotated as {form}, which is not for such classes")
-        as_new = issubclass(cls, validated)
+        as_new = bool(validated) and issubclass(cls, validated)
         if as_new and kind is FLAGS:
             # what is made to fit a type takes flags as their numbers only
             return payload
