@@ -142,7 +142,7 @@ async def test_a_recovered_job_returns_to_its_place(namespace: Namespace, look: 
         await queue.pause()
         look("HSET", "q:j:a", "token", "nobody:1")
         look.expire_lease("q", "a")
-        await wait_until(lambda: look.field("q", "a", "state") == "waiting", PATIENCE)
+        await wait_until(lambda: look.state("q", "a") == "waiting", PATIENCE)
         desk.open()
         await queue.resume()
         await results_of(jobs)

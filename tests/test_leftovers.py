@@ -18,7 +18,10 @@ Command = tuple[str | float, ...]
 FUTURE = time.time() * 1000 + 3_600_000
 PAST = 1.0
 
-RECORD: Command = ("HSET", "wf:j:a:1", "state", "waiting", "data", "x", "spec", "{}")
+RECORD: Command = ("HSET", "wf:j:a:1", "data", "x", "spec", "{}")
+ACTIVE, DELAYED, PARKED, COMPLETED, FAILED = (
+    (*RECORD, "state", state) for state in ("active", "delayed", "parked", "completed", "failed")
+)
 ENDS: Command = ("PEXPIRE", "wf:j:a:1", 60_000)
 COUNTER: Command = ("SET", "wf:pc", 7)
 
@@ -49,8 +52,8 @@ FINE: dict[str, list[Command]] = {
         COUNTER,
     ],
     "a running job of a group, and one behind it": [
-        RECORD,
-        ("HSET", "wf:j:b", "state", "waiting"),
+        ACTIVE,
+        ("HSET", "wf:j:b", "data", "x", "spec", "{}"),
         ("HSET", "wf:steps:a:1", "step", "1"),
         ("RPUSH", "wf:events:a:1", "event"),
         ("SADD", "wf:active", "a:1"),
@@ -61,20 +64,20 @@ FINE: dict[str, list[Command]] = {
         COUNTER,
     ],
     "a job that sleeps and keeps its group": [
-        (*RECORD, "holds", "1"),
+        (*DELAYED, "holds", "1"),
         ("SADD", "wf:ga:g", "a:1"),
         ("ZADD", "wf:delayed", FUTURE, "a:1"),
     ],
-    "a job that waits for an event": [RECORD, ("ZADD", "wf:parked", PAST, "a:1")],
+    "a job that waits for an event": [PARKED, ("ZADD", "wf:parked", PAST, "a:1")],
     "a job that fails unless it starts in time": [
         RECORD,
         ("ZADD", "wf:ready", 1, "j:a:1"),
         ("ZADD", "wf:expiring", FUTURE, "a:1"),
     ],
-    "a completed job": [RECORD, ENDS, ("ZADD", "wf:completed", FUTURE, "a:1")],
-    "a completed job that is kept": [RECORD, ("ZADD", "wf:completed", math.inf, "a:1")],
+    "a completed job": [COMPLETED, ENDS, ("ZADD", "wf:completed", FUTURE, "a:1")],
+    "a completed job that is kept": [COMPLETED, ("ZADD", "wf:completed", math.inf, "a:1")],
     "a completed job whose record has expired": [("ZADD", "wf:completed", PAST, "a:1")],
-    "a failed job with its steps": [RECORD, ("HSET", "wf:steps:a:1", "step", "1"), ("ZADD", "wf:failed", PAST, "a:1")],
+    "a failed job with its steps": [FAILED, ("HSET", "wf:steps:a:1", "step", "1"), ("ZADD", "wf:failed", PAST, "a:1")],
     "a parent that waits for a child, which it holds back": [*PARENT, AWAITED, HELD, *CHILD],
     "a child that has ended and its parent may need": [*PARENT, *ENDED_CHILD],
     "a failed child that its parent may need and no list has": [
@@ -101,15 +104,23 @@ WRONG: dict[str, tuple[list[Command], str]] = {
         [RECORD, ("ZADD", "wf:ready", 1, "j:a:1"), ("ZADD", "wf:delayed", FUTURE, "a:1")],
         "wf:j:a:1: is in more than one place",
     ),
-    "a live record that expires": ([RECORD, ENDS, ("ZADD", "wf:parked", PAST, "a:1")], "is live (parked) and would"),
-    "a failed record that expires": ([RECORD, ENDS, ("ZADD", "wf:failed", PAST, "a:1")], "has failed and would expire"),
+    "a record that says something else than where it is": (
+        [RECORD, ("ZADD", "wf:delayed", FUTURE, "a:1")],
+        "wf:j:a:1: says that it is waiting, and is in delayed",
+    ),
+    "a job that waits and whose record says something else": (
+        [PARKED, ("ZADD", "wf:ready", 1, "j:a:1")],
+        "wf:j:a:1: says that it is parked, and is in ready",
+    ),
+    "a live record that expires": ([PARKED, ENDS, ("ZADD", "wf:parked", PAST, "a:1")], "is live (parked) and would"),
+    "a failed record that expires": ([FAILED, ENDS, ("ZADD", "wf:failed", PAST, "a:1")], "has failed and would expire"),
     "a completed record without TTL": (
-        [RECORD, ("ZADD", "wf:completed", FUTURE, "a:1")],
+        [COMPLETED, ("ZADD", "wf:completed", FUTURE, "a:1")],
         "is completed with an expiry, and has no TTL",
     ),
     "steps of no job": ([("HSET", "wf:steps:a:1", "step", "1")], "wf:steps:a:1: its job has no record"),
     "a log that outlives its job": (
-        [RECORD, ENDS, ("ZADD", "wf:completed", FUTURE, "a:1"), ("RPUSH", "wf:log:a:1", "line")],
+        [COMPLETED, ENDS, ("ZADD", "wf:completed", FUTURE, "a:1"), ("RPUSH", "wf:log:a:1", "line")],
         "wf:log:a:1: has no TTL, while its job's record will expire",
     ),
     "a worker that says nothing": ([("ZADD", "workers", PAST, "w1")], "workers: holds 'w1', which says nothing"),
@@ -130,11 +141,11 @@ WRONG: dict[str, tuple[list[Command], str]] = {
     ),
     "a group without jobs in groups": ([("SADD", "wf:groups", "g")], "wf:groups: holds 'g', which has no waiting jobs"),
     "a group slot that nobody holds": (
-        [RECORD, ("SADD", "wf:ga:g", "a:1"), ("ZADD", "wf:delayed", FUTURE, "a:1")],
+        [DELAYED, ("SADD", "wf:ga:g", "a:1"), ("ZADD", "wf:delayed", FUTURE, "a:1")],
         "wf:ga:g: holds 'a:1', which neither runs nor keeps its group",
     ),
     "an active job without lease": (
-        [RECORD, ("SADD", "wf:active", "a:1")],
+        [ACTIVE, ("SADD", "wf:active", "a:1")],
         "wf:active: holds 'a:1', which has no lease",
     ),
     "a lease without active job": (
@@ -151,7 +162,7 @@ WRONG: dict[str, tuple[list[Command], str]] = {
         "wf:completed: holds 'a:1', which",
     ),
     "an expiry of a job that was started": (
-        [(*RECORD, "started", "1"), ("ZADD", "wf:parked", PAST, "a:1"), ("ZADD", "wf:expiring", FUTURE, "a:1")],
+        [(*PARKED, "started", "1"), ("ZADD", "wf:parked", PAST, "a:1"), ("ZADD", "wf:expiring", FUTURE, "a:1")],
         "wf:expiring: holds 'a:1', which has been started",
     ),
     "a parent that waits for a child that has ended": (

@@ -203,7 +203,7 @@ async def test_one_outcome_counts_when_the_answer_was_lost_and_the_lease_ran_out
             await wait_until(lambda: proxy.lost_answers >= 1)
             await proxy.refuse()
             async with worker_of(namespace.queue("q"), other, lease=0.3):
-                await wait_until(lambda: look.field("q", "a", "state") == "completed")
+                await wait_until(lambda: look.state("q", "a") == "completed")
                 next_job = await namespace.queue("q").add("x", id="b")
                 await next_job.wait(PATIENCE)
             proxy.lose_no_answers()

@@ -86,7 +86,7 @@ async def test_everything_that_happens_to_a_job_is_heard_in_order(namespace: Nam
     await watching(look, job)
     async with worker_of(queue, handle):
         await wait_until(lambda: len(turns) == 3)
-        await wait_until(lambda: look.field("q", job.id, "state") == "parked")
+        await wait_until(lambda: look.state("q", job.id) == "parked")
         await job.send_event("go", "", event_id="1")
         heard = await watcher.ends()
     assert [(kind, text) for kind, text in heard if kind not in ("suspended", "retrying")] == [
@@ -234,7 +234,7 @@ async def test_what_is_gone_cannot_be_watched(namespace: Namespace, look: Look, 
         return
     async with worker_of(queue, Desk(is_open=True)):
         job = await queue.add("x", id="a")
-        await wait_until(lambda: look.field("q", "a", "state") is None)
+        await wait_until(lambda: look.state("q", "a") is None)
         if gone == "another life":
             await queue.pause()
             await queue.add("y", id="a")

@@ -261,7 +261,7 @@ class Job:
         note = self.queue.read_note
         return Record(
             id=self.id,
-            state=fields["state"],
+            state=_state_in(fields),
             data=fields["data"],
             spec=spec,
             attempt=int(fields.get("failures", 0)) + 1,
@@ -285,6 +285,11 @@ class Job:
             lambda runtime: runtime.call.read_hash(key(runtime.call.base, self.queue.id, self.id)),
             f"reading job {self.id!r}",
         )
+
+
+def _state_in(fields: Mapping[str, str]) -> str:
+    # as stateOf has it: the record of a job that waits has no state
+    return fields.get("state", "waiting")
 
 
 def _instant(ms: int) -> datetime:

@@ -38,7 +38,7 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
     name = f"{job.workflow}:j:{job.id}"
     record = held.hashes[name]
     found = {
-        "state": record["state"],
+        "state": record.get("state"),
         "run": json.loads(record["spec"])["run"],
         "data": record["data"],
         "token": record.get("token", ""),
@@ -50,7 +50,7 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
         "awaits": record.get("awaits", ""),
     }
     expected = {
-        "state": job.state,
+        "state": None if job.state == "waiting" else job.state,
         "run": job.spec.run,
         "data": job.data,
         "token": job.token,

@@ -8,6 +8,7 @@ from typing import Any, Final
 from lanner.queue import Claim, Job, Queue, Worker
 
 from .client import Client
+from .stored import state_in
 from .waiting import wait_until
 
 # long enough that nothing but a wake-up explains that a job was started in time
@@ -122,6 +123,10 @@ class Look:
         """A field of a job's record."""
         answer: str | None = self("HGET", f"{workflow}:j:{job_id}", name)
         return answer
+
+    def state(self, workflow: str, job_id: str) -> str | None:
+        """The state that a job's record says; None where there is no record."""
+        return state_in(self("HGETALL", f"{workflow}:j:{job_id}"))
 
     def a_worker_listens(self, workflow: str) -> bool:
         """Whether a worker waits in its blocking pop, and there is nothing to pop."""

@@ -14,7 +14,7 @@ import pytest
 from support.client import Client
 from support.family_leftovers import barrier, cascade, cascades, held, is_kept_by_nobody, kept_by_parent
 from support.servers import Server
-from support.stored import Key, Stored, read
+from support.stored import Key, Stored, read, state_in
 
 SETTLES_WITHIN = 2.0  # the last commands of a test's clients may still be on their way
 
@@ -54,6 +54,8 @@ def _record(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
     if kept:
         return
     yield from is_kept_by_nobody(key)
+    if key.values and places and state_in(key.values) not in {_state_at(place) for place in places}:
+        yield f"says that it is {state_in(key.values)}, and is in {', '.join(places)}"
     if len(places) > 1:
         yield f"is in more than one place: {', '.join(places)}"
     elif not places and not key.expires:
@@ -64,6 +66,10 @@ def _record(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
         yield "has failed and would expire, while keep_failed owns it"
     elif ended and ended != ["failed"] and not key.expires and stored.members(f"{workflow}:{ended[0]}")[job] < math.inf:
         yield f"is {ended[0]} with an expiry, and has no TTL"
+
+
+def _state_at(place: str) -> str:
+    return "waiting" if place == "ready" or place.startswith("g:") else place
 
 
 def _of_a_job(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:

@@ -12,6 +12,11 @@ RECORD = "[^:]+:j:"
 VALUES = ("state", "spec", "parent")
 
 
+def state_in(record: Mapping[str, str]) -> str | None:
+    """The state that a job's record says: one without a state waits. None for what is no record."""
+    return record.get("state", "waiting" if "spec" in record else None)
+
+
 @dataclass(frozen=True)
 class Key:
     """A key as it was found.

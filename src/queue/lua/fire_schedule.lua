@@ -7,6 +7,7 @@
 --- @include end_job
 --- @include key_of
 --- @include read_clock
+--- @include read_state
 --- @include require_memory
 requireMemory(KEYS[1])
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
@@ -18,7 +19,7 @@ if #ARGV < 8 then return 0 end
 redis.call('HSET', schedule, 'last_instant', ARGV[6], 'last_fire', now)
 redis.call('HINCRBY', schedule, 'fires', 1)
 local last = redis.call('HGET', schedule, 'last_job')
-local state = last and redis.call('HGET', keyOf(base, workflow, 'j', last), 'state')
+local state = last and readState(base, workflow, last)
 local lives = state == 'waiting' or state == 'delayed' or state == 'parked' or state == 'active'
 if lives and ARGV[7] == 'skip' then
   redis.call('HINCRBY', schedule, 'skipped', 1)

@@ -3,12 +3,12 @@
 --- args: workflow, id, nonce
 --- returns: 1 runnable | 0 it does not wait for an instant | -1 there is no such job
 --- @include answer_once
---- @include key_of
+--- @include read_state
 --- @include require_memory
 --- @include wake_from_sleep
 requireMemory(KEYS[1])
 return answerOnce(KEYS[1], ARGV[3], function()
-  local state = redis.call('HGET', keyOf(KEYS[1], ARGV[1], 'j', ARGV[2]), 'state')
+  local state = readState(KEYS[1], ARGV[1], ARGV[2])
   if not state then return -1 end
   if state ~= 'delayed' then return 0 end
   wakeFromSleep(KEYS[1], ARGV[1], ARGV[2])

@@ -5,13 +5,14 @@
 --- returns: 1 kept | 0 the job has ended | -1 there is no such job
 --- @include key_of
 --- @include require_memory
+--- @include state_of
 --- @include tell_worker
 --- @include wake_from_sleep
 requireMemory(KEYS[1])
 local base, workflow, id, name, sender = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local job = keyOf(base, workflow, 'j', id)
-local record = redis.call('HMGET', job, 'state', 'token', 'awaits', 'seen')
-local state = record[1]
+local record = redis.call('HMGET', job, 'state', 'token', 'awaits', 'seen', 'spec')
+local state = stateOf(record[1], record[5])
 if not state then return -1 end
 if state == 'completed' or state == 'failed' or state == 'cancelled' then return 0 end
 local seen = record[4] or ''

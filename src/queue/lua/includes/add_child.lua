@@ -4,6 +4,7 @@
 --- @include key_of
 --- @include park_child
 --- @include read_spec
+--- @include read_state
 --- @include rerun_job
 --- @include write_end
 
@@ -13,7 +14,7 @@
 --- nobody waited for it, its result is written now. `parent`: { workflow, id, nonce }.
 local function addChild(base, parent, barrier, path, most, policy, workflow, id, text, data, place, now)
   local job, member = keyOf(base, workflow, 'j', id), workflow .. ':' .. id
-  local state = redis.call('HGET', job, 'state')
+  local state = readState(base, workflow, id)
   if state == 'completed' then
     local result = redis.call('HGET', job, 'result')
     writeEnd(base, parent[1], parent[2], barrier, path, workflow, id, state, result)

@@ -8,6 +8,7 @@
 --- @include key_of
 --- @include open_window when needed
 --- @include read_spec
+--- @include state_of
 
 --- Add one job. `at`: empty for now, `+ms` from now, an instant, or
 --- `parked` (it waits for children). `unique`: live | retained. `waiter`: empty, or a
@@ -25,8 +26,9 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
   end
   local existing = redis.call('HMGET', job, 'state', 'spec', 'kids')
   local spec = readSpec(text)
-  if existing[1] then
-    local state, run = existing[1], readSpec(existing[2]).run
+  local state = stateOf(existing[1], existing[2])
+  if state then
+    local run = readSpec(existing[2]).run
     if run == spec.run then return '' end
     if (state ~= 'completed' and state ~= 'cancelled') or unique == 'retained' then
       return table.concat({ run, state, id }, ' ')

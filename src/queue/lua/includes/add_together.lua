@@ -31,9 +31,9 @@ local function addTogether(base, workflow, jobs, now, answers)
     local text = created .. string.sub(job[2], 2)
     if job[5] ~= '' then
       local role, process = string.match(job[5], '^(%a+) (.*)$')
-      redis.call('HSET', keys[i], 'state', 'waiting', 'data', job[3], 'spec', text, role, process)
+      redis.call('HSET', keys[i], 'data', job[3], 'spec', text, role, process)
     else
-      redis.call('HSET', keys[i], 'state', 'waiting', 'data', job[3], 'spec', text)
+      redis.call('HSET', keys[i], 'data', job[3], 'spec', text)
     end
     local spec = job[6]
     local line, member = singles, 'j:' .. job[1]

@@ -1,8 +1,8 @@
 --- @include key_of
 --- @include place_job
 
---- A job that exists becomes runnable (again): its state and its place.
+--- A job that exists becomes runnable (again): the record of one that waits has no state (see `stateOf`).
 local function addWaiting(base, workflow, id, spec, score, holds)
-  redis.call('HSET', keyOf(base, workflow, 'j', id), 'state', 'waiting')
+  redis.call('HDEL', keyOf(base, workflow, 'j', id), 'state')
   placeJob(base, workflow, id, spec, score, holds)
 end

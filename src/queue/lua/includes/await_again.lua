@@ -1,5 +1,6 @@
 --- @include key_of
 --- @include outstanding_children
+--- @include read_state
 
 --- A child that had ended without success runs again. Its parent waits for it again where it cannot have gone on without
 --- it: it has failed itself, or other children are still to end before it looks at any.
@@ -8,7 +9,7 @@ local function awaitAgain(base, workflow, id, parent)
   local above, aboveId = parent.workflow, parent.id
   local children, member = keyOf(base, above, 'children', aboveId), workflow .. ':' .. id
   if not redis.call('ZSCORE', children, parent.path .. '\n' .. member) then return false end
-  local state = redis.call('HGET', keyOf(base, above, 'j', aboveId), 'state')
+  local state = readState(base, above, aboveId)
   if not state or state == 'completed' or state == 'cancelled' then return false end
   local waits = parent.policy == 'continue' and outstandingChildren(base, above, aboveId, parent.barrier) > 0
   if state ~= 'failed' and (not waits or redis.call('HEXISTS', keyOf(base, above, 'steps', aboveId), '//undo') == 1) then

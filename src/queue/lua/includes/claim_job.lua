@@ -15,7 +15,8 @@ local NO_STEPS = {}
 local function claimJob(base, workflow, index, id, place, token, now, mayStart)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-  if record[1] ~= 'waiting' then return nil end
+  -- in short: stateOf(record[1], record[3]) ~= 'waiting'
+  if record[1] or not record[3] then return nil end
   if record[5] then
     redis.call('HSET', job, 'state', 'active', 'token', token, 'score', place)
   else

@@ -5,6 +5,7 @@
 --- @include read_parent
 --- @include read_spec
 --- @include release_held
+--- @include state_of
 --- @include tell_worker
 --- @include unplace_job
 --- @include wake_from_sleep
@@ -23,8 +24,9 @@ local function deliverChild(base, workflow, id, link, state, text, now)
   local job = keyOf(base, above, 'j', aboveId)
   local record =
     redis.call('HMGET', job, 'state', 'spec', 'token', 'awaits', 'waiters', 'watchers', 'parent', 'kids', 'holds')
-  if not record[1] then return nil end
-  local spec, standing, member = readSpec(record[2]), record[1], workflow .. ':' .. id
+  local standing, member = stateOf(record[1], record[2]), workflow .. ':' .. id
+  if not standing then return nil end
+  local spec = readSpec(record[2])
   if spec.run ~= parent.run or standing == 'completed' or standing == 'cancelled' then return nil end
   if redis.call('ZREM', keyOf(base, above, 'barrier', aboveId), barrier .. '\n' .. member) == 0 then return nil end
   if record[4] == '\t//undo' then

@@ -9,6 +9,7 @@
 --- @include release_active
 --- @include release_group
 --- @include settle_child
+--- @include state_of
 --- @include tell_worker
 --- @include unplace_job
 
@@ -16,14 +17,15 @@
 --- told. Returns 1: removed | -1: there is no such job.
 local function dropJob(base, workflow, id)
   local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'holds', 'token')
-  if not record[1] then return -1 end
+  local state = stateOf(record[1], record[2])
+  if not state then return -1 end
   local spec, told = readSpec(record[2]), readTold(base, workflow, id)
-  if record[1] == 'active' then
+  if state == 'active' then
     tellWorker(base, record[4], 'lost', workflow, id)
     releaseActive(base, { [workflow] = { id } })
     releaseGroup(base, workflow, id, spec)
   else
-    unplaceJob(base, workflow, id, spec, record[1], record[3])
+    unplaceJob(base, workflow, id, spec, state, record[3])
   end
   publishEnd(base, workflow, id, spec, 'removed', '', false, told)
   if told[4] then cascadeEnd(base, workflow, id, 'children', 'remove') end

@@ -4,6 +4,7 @@
 --- @include pass_on
 --- @include read_spec
 --- @include read_told
+--- @include state_of
 --- @include tell_worker
 --- @include unplace_job
 
@@ -13,7 +14,7 @@
 local function endJob(base, workflow, id, run, reason, now)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'spec', 'holds', 'token')
-  local state = record[1]
+  local state = stateOf(record[1], record[2])
   if not state then return -1 end
   local spec = readSpec(record[2])
   if run ~= '' and run ~= spec.run then return -1 end

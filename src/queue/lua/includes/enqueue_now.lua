@@ -2,9 +2,9 @@
 --- @include key_of
 --- @include place_job
 
---- A fresh job that can run at once: record, place, wake-up. `spec` is the table of `text`.
+--- A fresh job that can run at once: record (without a state: see `stateOf`), place, wake-up. `spec` is the table of `text`.
 local function enqueueNow(base, workflow, id, spec, text, data)
-  redis.call('HSET', keyOf(base, workflow, 'j', id), 'state', 'waiting', 'data', data, 'spec', text)
+  redis.call('HSET', keyOf(base, workflow, 'j', id), 'data', data, 'spec', text)
   placeJob(base, workflow, id, spec)
   armWake(base, workflow)
 end

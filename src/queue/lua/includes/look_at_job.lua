@@ -1,12 +1,13 @@
 --- @include key_of
 --- @include read_spec
+--- @include state_of
 
 --- A job's state, nonce, text of its end, and progress; while it goes on, there is no text, and a process is entered
 --- among its `role` (waiters | watchers).
 local function lookAtJob(base, workflow, id, run, role, process)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'spec', 'result', 'failure', 'reason', role, 'progress')
-  local state = record[1]
+  local state = stateOf(record[1], record[2])
   if not state then return 'missing', '', '', '' end
   local found, progress = readSpec(record[2]).run, record[7] or ''
   if run ~= '' and run ~= found then return 'replaced', found, '', '' end

@@ -28,10 +28,10 @@ local function rerunChildren(base, name, workflow, stamp, id, limit)
         end
       end
     elseif ended ~= 'child:' then
-      local found = redis.call('HMGET', keyOf(base, child, 'j', childId), 'state', 'result')
+      local found = redis.call('HMGET', keyOf(base, child, 'j', childId), 'state', 'result', 'spec')
       if found[1] == 'completed' then
         writeEnd(base, workflow, id, '', path, child, childId, 'completed', found[2])
-      elseif found[1] then
+      elseif found[3] then
         redis.call('ZADD', keyOf(base, workflow, 'barrier', id), 0, '\n' .. child .. ':' .. childId)
         redis.call('HDEL', steps, path)
         rerunJob(base, child, childId, 'flow')

@@ -21,7 +21,7 @@ local function rerunJob(base, workflow, id, place)
   local job, steps = keyOf(base, workflow, 'j', id), keyOf(base, workflow, 'steps', id)
   local record = redis.call('HMGET', job, 'state', 'spec', 'parent', 'kids')
   local state, text = record[1], record[2]
-  if not state then return -1 end
+  if not text then return -1 end
   if state ~= 'failed' and not (place and state == 'cancelled') then return 0 end
   redis.call('ZREM', keyOf(base, workflow, state), id)
   redis.call('PERSIST', job)
