@@ -93,11 +93,11 @@ LIVES: Final = (
         MODEL,
     ),
     lua(
-        "who waits for a job finds it while it waits",
+        "who looks at a job finds it while it waits",
         "look_at_job",
         "stateOf(record[1], record[2])",
         "record[1]",
-        "test_job_wait.py::test_a_wait_resolves_before_during_and_after_the_run",
+        "test_watch.py::test_the_watch_of_a_job_that_is_removed_ends",
     ),
     lua(
         "a job that waits can be removed",
