@@ -55,7 +55,7 @@ FINE: dict[str, list[Command]] = {
         ACTIVE,
         ("HSET", "wf:j:b", "data", "x", "spec", "{}"),
         ("HSET", "wf:steps:a:1", "step", "1"),
-        ("RPUSH", "wf:events:a:1", "event"),
+        ("ZADD", "wf:events:a:1", 0, "event"),
         ("SADD", "wf:active", "a:1"),
         ("SADD", "wf:ga:user:42", "a:1"),
         ("ZADD", "active", FUTURE, "wf:a:1"),
@@ -124,7 +124,7 @@ WRONG: dict[str, tuple[list[Command], str]] = {
         "wf:log:a:1: has no TTL, while its job's record will expire",
     ),
     "a worker that says nothing": ([("ZADD", "workers", PAST, "w1")], "workers: holds 'w1', which says nothing"),
-    "events of no job": ([("RPUSH", "wf:events:a:1", "1")], "wf:events:a:1: its job has no record"),
+    "events of no job": ([("ZADD", "wf:events:a:1", 0, "event")], "wf:events:a:1: its job has no record"),
     "a runnable job without record": ([("ZADD", "wf:ready", 1, "j:a:1")], "wf:ready: holds j:a:1, which has no"),
     "a runnable group without jobs": ([("ZADD", "wf:ready", 1, "g:a:1")], "wf:ready: holds g:a:1, which has no"),
     "a structure that expires": (

@@ -131,7 +131,7 @@ async def test_events_that_are_sent_again_arrive_once(namespace_id: str, proxy: 
         for n in range(6):
             assert await job.send_event("ping", str(n), event_id=f"sent {n}")
         proxy.lose_no_answers()
-        assert [event.rsplit("\n", 1)[1] for event in look("LRANGE", "q:events:a", 0, -1)] == list("012345")
+        assert [event.rsplit("\n", 1)[1] for event in look("ZRANGE", "q:events:a", 0, -1)] == list("012345")
         await namespace.queue("q").remove("a")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..errors import InvalidArgumentError
 from . import keys
+from .calling import Caller
 from .options import Duration, new_nonce
 from .scripts.controlling import remove_jobs, retry_jobs
 from .scripts.listing import Sizes, count_groups, count_jobs, list_jobs, oldest_ungrouped
@@ -33,6 +34,22 @@ class Counts:
     completed: int
     failed: int
     cancelled: int
+
+
+async def page_of_jobs(call: Caller, queue_id: str, state: str, skip: int, limit: int) -> list[str]:
+    """The ids of a page of the jobs in a state, however many calls that takes."""
+    ids: list[str] = []
+    place, left = "", skip
+    while True:
+        page = await list_jobs(
+            call, workflow=queue_id, state=state, place=place, skip=left, limit=max(limit - len(ids), 0)
+        )
+        ids += page.ids
+        place, left = page.place, page.skip
+        if not place or (state != "active" and len(ids) >= limit):
+            break
+    # a set has no order, and may show a member twice
+    return sorted(set(ids))[skip : skip + limit] if state == "active" else ids
 
 
 class Listing:
@@ -79,8 +96,7 @@ class Listing:
         check_int(skip, "skip", 0, 2**53)
         check_int(limit, "limit", 1, MOST_A_PAGE)
         return await self.namespace.persist(
-            lambda runtime: list_jobs(runtime.call, workflow=self.id, state=state, skip=skip, limit=limit),
-            f"listing jobs of {self.id!r}",
+            lambda runtime: page_of_jobs(runtime.call, self.id, state, skip, limit), f"listing jobs of {self.id!r}"
         )
 
     async def list_group(self, group: str, *, skip: int = 0, limit: int = 100) -> list[str]:

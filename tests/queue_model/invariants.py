@@ -71,8 +71,10 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
         assert (json.loads(text)["type"] if job.state == "failed" else text) == job.text, f"{name}: {field} is {text!r}"
     assert found == expected, f"{name}: {record}"
     assert held.hashes.get(f"{job.workflow}:steps:{job.id}", {}) == job.steps
-    events = held.lists.get(f"{job.workflow}:events:{job.id}", [])
-    assert events == ["\n".join(event) for event in job.events], f"{name}: events {events}"
+    events = [tuple(event.split("\n", 3)) for event in held.zset(f"{job.workflow}:events:{job.id}")]
+    # those of a name in the order in which they came
+    expected_events = sorted(job.events, key=lambda event: event[0])
+    assert [(event[0], *event[2:]) for event in events] == expected_events, f"{name}: events {events}"
     assert held.lists.get(f"{job.workflow}:log:{job.id}", []) == job.log
     if job.state in ENDED and job.gone != NEVER:
         _check_ttl(name, job.gone, held, clock)

@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from lanner.queue.listing import page_of_jobs
 from lanner.queue.outcome import Completed
 from lanner.queue.scripts.adding import NewJob, Standing, add_jobs
 from lanner.queue.scripts.controlling import (
@@ -18,7 +19,7 @@ from lanner.queue.scripts.controlling import (
     retry_jobs,
     set_paused,
 )
-from lanner.queue.scripts.listing import count_groups, count_jobs, list_jobs
+from lanner.queue.scripts.listing import count_groups, count_jobs
 from lanner.queue.scripts.recording import send_event
 from lanner.queue.scripts.scheduling import (
     DueSchedule,
@@ -192,7 +193,7 @@ class Operating(Steps):
         page = self.driver.run(count_groups(self.driver, workflow=workflow, cursor=0))
         for state in STATES:
             expected = {job.id for job in self.model.having(state, workflow=workflow)}
-            listed = self.driver.run(list_jobs(self.driver, workflow=workflow, state=state, skip=0, limit=PAGE))
+            listed = self.driver.run(page_of_jobs(self.driver, workflow, state, 0, PAGE))
             forgotten = set(listed) - expected
             assert len(listed) == len(set(listed))
             assert expected <= set(listed)

@@ -17,7 +17,10 @@ if not state then return -1 end
 if state == 'completed' or state == 'failed' or state == 'cancelled' then return 0 end
 local seen = record[4] or ''
 if string.find(seen, '\n' .. sender .. '\n', 1, true) then return 1 end
-redis.call('RPUSH', keyOf(base, workflow, 'events', id), name .. '\n' .. sender .. '\n' .. ARGV[5])
+local events = keyOf(base, workflow, 'events', id)
+local last = redis.call('ZREVRANGEBYLEX', events, '(' .. name .. '\n\255', '[' .. name .. '\n', 'LIMIT', 0, 1)[1]
+local place = (last and tonumber(string.match(last, '^[^\n]*\n(%d+)\n')) or 0) + 1
+redis.call('ZADD', events, 0, table.concat({ name, string.format('%016.0f', place), sender, ARGV[5] }, '\n'))
 redis.call('HSET', job, 'seen', '\n' .. sender .. string.sub(seen == '' and '\n' or seen, 1, 4000))
 if state == 'active' then
   tellWorker(base, record[2], 'event', workflow, id, name)

@@ -3,6 +3,7 @@
 --- keys: base
 --- args: workflow, id, token, name, path, before, otherwise
 --- returns: the event's text; nil: none has arrived; 0: the claim is lost
+--- @include first_event
 --- @include holds_claim
 --- @include key_of
 --- @include require_memory
@@ -16,14 +17,12 @@ if recorded then
   if string.sub(recorded, 1, #before) == before then return string.sub(recorded, #before + 1) end
   if recorded == ARGV[7] then return nil end
 end
-local events = keyOf(base, workflow, 'events', id)
-for _, event in ipairs(redis.call('LRANGE', events, 0, -1)) do
-  local name, text = string.match(event, '^([^\n]*)\n[^\n]*\n(.*)$')
-  if name == ARGV[4] then
-    redis.call('LREM', events, 1, event)
-    redis.call('HSET', steps, path, before .. text)
-    return text
-  end
+local event = firstEvent(base, workflow, id, ARGV[4])
+if event then
+  local text = string.match(event, '^[^\n]*\n[^\n]*\n[^\n]*\n(.*)$')
+  redis.call('ZREM', keyOf(base, workflow, 'events', id), event)
+  redis.call('HSET', steps, path, before .. text)
+  return text
 end
 if ARGV[7] ~= '' then redis.call('HSET', steps, path, ARGV[7]) end
 return nil

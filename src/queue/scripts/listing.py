@@ -42,9 +42,19 @@ async def oldest_ungrouped(call: Caller, *, workflow: str) -> tuple[int, int]:
     return now, created
 
 
-async def list_jobs(call: Caller, *, workflow: str, state: str, skip: int, limit: int) -> list[str]:
-    """The ids of a page of jobs in a state."""
-    return [job_id.decode() for job_id in await call("list_jobs", workflow, state, skip, limit)]
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some of the jobs in a state; ``place`` is where to go on, empty after the last."""
+
+    place: str
+    skip: int
+    ids: list[str]
+
+
+async def list_jobs(call: Caller, *, workflow: str, state: str, place: str, skip: int, limit: int) -> JobPage:
+    """Some of the ids of a page of jobs in a state, as much as one call looks at; of active ones all that it saw."""
+    on, left, ids = await call("list_jobs", workflow, state, place, skip, limit)
+    return JobPage(on.decode(), left, [job_id.decode() for job_id in ids])
 
 
 async def beat_worker(call: Caller, *, worker: str, about: str, ttl: int) -> None:
