@@ -228,7 +228,9 @@ async def test_of_failed_jobs_the_latest_are_kept(namespace: Namespace, look: Lo
         assert not look("EXISTS", f"q:steps:{n}")
 
 
-async def test_where_no_failed_job_is_kept_its_waiters_hear_of_the_failure_all_the_same(namespace: Namespace) -> None:
+async def test_where_no_failed_job_is_kept_its_waiters_hear_of_the_failure_all_the_same(
+    namespace: Namespace, look: Look
+) -> None:
     queue, desk = namespace.queue("q"), Desk()
 
     async def handle(claim: Claim) -> None:
@@ -239,7 +241,7 @@ async def test_where_no_failed_job_is_kept_its_waiters_hear_of_the_failure_all_t
         job = await queue.add("x", keep_failed=0)
         await desk.runs(job.id)
         wait = asyncio.create_task(fails(job, "long reason"))
-        await asyncio.sleep(0.05)
+        await wait_until(lambda: look.field("q", job.id, "waiters") is not None, PATIENCE)
         desk.open()
         await wait
     with pytest.raises(JobNotFoundError):

@@ -23,6 +23,7 @@ from .validation import check_cap, check_id, check_mapping, duration_ms
 T = TypeVar("T")
 DEFAULT_PREFIX: Final = "lanner"
 ENDED_AT_ONCE: Final = 50
+WORKERS_AT_ONCE: Final = 500
 _foreign: Final[list[Runtime]] = []
 
 
@@ -162,10 +163,25 @@ class Namespace:
 
     async def workers(self) -> list[WorkerInfo]:
         """The workers that live, and the last 50 that have gone (``departed`` says how), those that live first."""
-        living, departed = await self.persist(
-            lambda runtime: list_workers(runtime.call, ttl=LOST_AFTER_MS), "listing workers"
-        )
-        return [WorkerInfo.of(*worker) for worker in living] + [
+        living: dict[str, WorkerInfo] = {}
+        page: list[tuple[str, int, str]] = []
+        departed: list[list[str]] = []
+        skip = 0
+        while skip == 0 or len(page) == WORKERS_AT_ONCE:
+            start = skip
+            page, departed = await self.persist(
+                lambda runtime: list_workers(
+                    runtime.call,
+                    ttl=LOST_AFTER_MS,
+                    skip=start,  # noqa: B023 - awaited at once
+                    limit=WORKERS_AT_ONCE,
+                ),
+                "listing workers",
+            )
+            # who has said something meanwhile moves to the front, and others may come twice, but nobody is left out
+            living |= {worker: WorkerInfo.of(worker, seen, about) for worker, seen, about in page}
+            skip += WORKERS_AT_ONCE
+        return [*reversed(living.values())] + [
             WorkerInfo.of(worker, int(when), about, how) for worker, how, when, about in departed
         ]
 
@@ -181,7 +197,7 @@ class Namespace:
 
     async def store_limits(self, workflow: str, level: str, limits: Mapping[str, int | str]) -> None:
         """Store limits of a queue, or (empty) of the namespace; groups that wait follow."""
-        regroup = await self.persist(
+        regroup, readmit = await self.persist(
             lambda runtime: set_limits(runtime.call, workflow=workflow, level=level, limits=list(limits.items())),
             "setting limits",
         )
@@ -193,6 +209,8 @@ class Namespace:
                 "setting limits",
             )
             regroup = cursor != 0
+        if readmit:
+            await self.end_descendants()
 
     async def pause(self) -> None:
         """Claim nothing of the namespace from now on; what runs goes on."""

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 from lanner.queue.claim import Claim
 from lanner.queue.scripts.claiming import Settlement
 from lanner.queue.scripts.controlling import maintain_groups, open_namespace, set_limits
+from lanner.queue.scripts.descending import end_descendants
 from lanner.queue.spec import MAX_PRIORITY, Spec
 
 from .clock import UNIT, Clock
@@ -24,6 +25,7 @@ WINDOWS: Final = {"l": UNIT, "k": 2 * UNIT}
 BY_GROUP: Final = {"l": False, "k": True}
 
 MOST: Final = 11
+READMITTED: Final = 50
 
 nth = st.integers(0, MOST)
 workflows = st.sampled_from(WORKFLOWS)
@@ -126,11 +128,15 @@ class Steps(RuleBasedStateMachine):
         self._send_limits(workflow, "declared", {"limiters": packed})
 
     def _send_limits(self, workflow: str, level: str, values: Mapping[str, int | str]) -> None:
-        regroup = self.driver.run(set_limits(self.driver, workflow=workflow, level=level, limits=list(values.items())))
+        regroup, readmit = self.driver.run(
+            set_limits(self.driver, workflow=workflow, level=level, limits=list(values.items()))
+        )
         cursor = 0
         while regroup:
             cursor = self.driver.run(maintain_groups(self.driver, workflow=workflow, cursor=cursor))
             regroup = cursor != 0
+        while readmit:
+            readmit = self.driver.run(end_descendants(self.driver, limit=READMITTED)) == READMITTED
 
     def some_job(self, n: int, *states: str) -> tuple[str, str]:
         """Workflow and id of a job, in one of the states if there is any; in the last case of none."""

@@ -2,12 +2,14 @@
 --- stands above it. Raising wakes; lowering only holds back new claims.
 --- keys: base
 --- args: workflow, level, limits (what, value; 'unset' takes it away)*
---- returns: 1 when the cap of groups changed, so that waiting groups are to be maintained | 0
+--- returns: 1 where the cap of groups changed, so that waiting groups are to be maintained (else 0), 1 where groups stand in
+---   line again by `end_descendants` (else 0)
 --- @include arm_wake
+--- @include cascade_end
 --- @include key_of
 local DEFAULT_GROUP_CAP = '1'
 local base, workflow = KEYS[1], ARGV[1] ~= '' and ARGV[1] or nil
-local limits, changed, relimited = keyOf(base, workflow, 'limits'), false, false
+local limits, changed, relimited, readmits = keyOf(base, workflow, 'limits'), false, false, false
 local function groupCap()
   local caps = redis.call('HMGET', limits, 'override:group', 'declared:group')
   return caps[1] or caps[2] or DEFAULT_GROUP_CAP
@@ -25,11 +27,10 @@ if workflow then redis.call('SADD', keyOf(base, nil, 'workflows'), workflow) end
 if changed then
   for _, name in ipairs(workflow and { workflow } or redis.call('SMEMBERS', keyOf(base, nil, 'workflows'))) do
     if relimited then
-      -- groups whose budget was spent stand in line again at the next claim, under the new ones
-      local throttled = keyOf(base, name, 'throttled')
-      redis.call('ZUNIONSTORE', throttled, 1, throttled, 'WEIGHTS', 0)
+      -- groups whose budget was spent stand in line again, under the new ones
+      readmits = cascadeEnd(base, name, nil, 'throttled', 'readmit') or readmits
     end
     armWake(base, name)
   end
 end
-return groupCap() ~= before and 1 or 0
+return { groupCap() ~= before and 1 or 0, readmits and 1 or 0 }

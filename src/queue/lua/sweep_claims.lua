@@ -11,6 +11,7 @@
 --- @include require_memory
 --- @include trim_ended
 --- @include wake_capped
+local WORKFLOWS_AT_ONCE = 200
 requireMemory(KEYS[1])
 local base, lease, interval, limit = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now, swept, active = readClock(), keyOf(base, nil, 'swept'), keyOf(base, nil, 'active')
@@ -29,7 +30,7 @@ for _, member in ipairs(expired) do
   end
 end
 if #expired > 0 then wakeCapped(base, now) end
-for _, workflow in ipairs(redis.call('SMEMBERS', keyOf(base, nil, 'workflows'))) do
+for _, workflow in ipairs(redis.call('SRANDMEMBER', keyOf(base, nil, 'workflows'), WORKFLOWS_AT_ONCE)) do
   trimEnded(base, workflow, 'completed', now)
   trimEnded(base, workflow, 'cancelled', now)
   dropOutdated(base, workflow, now)

@@ -50,12 +50,18 @@ async def promote_job(call: Caller, *, workflow: str, id: str, nonce: str = "") 
     return answer
 
 
-async def set_limits(call: Caller, *, workflow: str, level: str, limits: Sequence[tuple[str, int | str]]) -> bool:
-    """Set limits of a workflow or (empty) the namespace. True: waiting groups are to be maintained."""
+async def set_limits(
+    call: Caller, *, workflow: str, level: str, limits: Sequence[tuple[str, int | str]]
+) -> tuple[bool, bool]:
+    """Set limits of a workflow or (empty) the namespace.
+
+    Whether waiting groups are to be maintained, and whether some stand in line again by ``end_descendants``.
+    """
     arguments: list[Argument] = [workflow, level]
     for what, value in limits:
         arguments += (what, value)
-    return bool(await call("set_limits", *arguments))
+    regroup, readmit = await call("set_limits", *arguments)
+    return bool(regroup), bool(readmit)
 
 
 async def maintain_groups(call: Caller, *, workflow: str, cursor: int) -> int:

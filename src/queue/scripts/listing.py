@@ -67,9 +67,11 @@ async def leave_worker(call: Caller, *, worker: str) -> None:
     await call("leave_worker", worker)
 
 
-async def list_workers(call: Caller, *, ttl: int) -> tuple[list[tuple[str, int, str]], list[list[str]]]:
-    """Living workers (id, last seen, about), and departed ones (id, how, when, about)."""
-    living, departed = await call("list_workers", ttl)
+async def list_workers(
+    call: Caller, *, ttl: int, skip: int, limit: int
+) -> tuple[list[tuple[str, int, str]], list[list[str]]]:
+    """A page of living workers (id, last seen, about), the last seen first; departed ones (id, how, when, about)."""
+    living, departed = await call("list_workers", ttl, skip, limit)
     return (
         [(worker.decode(), int(seen), about.decode()) for worker, seen, about in living],
         [line.decode().split("\n", 3) for line in departed],

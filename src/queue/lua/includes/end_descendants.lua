@@ -1,14 +1,16 @@
+--- @include arm_wake
 --- @include clean_round
 --- @include drop_job
 --- @include end_job
 --- @include key_of
+--- @include maintain_group
 --- @include release_child
 --- @include rerun_children
 --- @include retain_children
 --- @include undo_children
 
 --- Do some of what was put off, as it grows with the children of a job: to be cancelled with it, removed with it, or
---- released, where they were taken off its list; and where they stay on it, to be retained no longer than they say
+--- released, where they were taken off its list (and groups to stand in line again, whose limiter has changed); and where they stay on it, to be retained no longer than they say
 --- (retain), cancelled before it undoes (undo), left to themselves before it begins anew, or seen to before it runs again.
 --- Returns how much was done.
 local function endDescendants(base, limit, now)
@@ -31,7 +33,9 @@ local function endDescendants(base, limit, now)
       local members = redis.call('ZPOPMIN', waiting, room)
       for i = 1, #members, 2 do
         local workflow, id = string.match(members[i], '([^:\n]*):([^\n]*)$')
-        if how == 'remove' then
+        if how == 'readmit' then
+          maintainGroup(base, above, members[i])
+        elseif how == 'remove' then
           dropJob(base, workflow, id)
         elseif how == 'release' then
           releaseChild(base, workflow, id, now)
@@ -40,6 +44,7 @@ local function endDescendants(base, limit, now)
         end
       end
       done = #members / 2
+      if how == 'readmit' then armWake(base, above) end
       if redis.call('EXISTS', waiting) == 0 then redis.call('SREM', cascades, name) end
     end
     ended = ended + math.max(done, 1)

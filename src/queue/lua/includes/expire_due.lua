@@ -6,12 +6,14 @@
 --- @include state_of
 --- @include unplace_job
 local EXPIRED_AT_ONCE = 50
+local EXPIRED_LEFT = EXPIRED_AT_ONCE
 
---- Fail the jobs that were not started in time, a bounded batch.
+--- Fail the jobs that were not started in time, a bounded batch a script.
 --- Returns the instant at which to look again (0: more have expired), or nil.
 local function expireDue(base, workflow, now)
-  local expiring = keyOf(base, workflow, 'expiring')
-  local due = redis.call('ZRANGEBYSCORE', expiring, '-inf', now, 'LIMIT', 0, EXPIRED_AT_ONCE)
+  local expiring, most = keyOf(base, workflow, 'expiring'), EXPIRED_LEFT
+  local due = redis.call('ZRANGEBYSCORE', expiring, '-inf', now, 'LIMIT', 0, most)
+  EXPIRED_LEFT = most - #due
   for _, id in ipairs(due) do
     redis.call('ZREM', expiring, id)
     local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'started', 'holds', 'failures')
@@ -22,6 +24,6 @@ local function expireDue(base, workflow, now)
     end
   end
   if #due > 0 then restCounter(base, workflow) end
-  if #due == EXPIRED_AT_ONCE then return 0 end
+  if #due == most then return 0 end
   return firstInstant(base, workflow, 'expiring')
 end
