@@ -77,7 +77,7 @@ LIMITS: Final = (
     lua(
         "only refusals with work behind them count",
         "live_refusals",
-        "lives and redis.call('EXISTS', keyOf(base, since[i], 'ready')) == 1",
+        "lives and redis.call('EXISTS', keyOf(base, workflow, 'ready')) == 1",
         "lives",
         f"{REGRESSIONS}::test_a_workflow_without_work_keeps_no_slot_under_the_namespace_cap",
     ),

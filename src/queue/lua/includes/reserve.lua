@@ -4,6 +4,7 @@
 --- @include fair_share when needed
 --- @include first_instant
 --- @include key_of
+--- @include live_refusals when needed
 --- @include note_refusal when needed
 --- @include promote_due when needed
 --- @include read_limits
@@ -15,7 +16,7 @@
 --- Returns the claims, the instant at which to look again (0: at once) or nil, and a set of the workflows in which
 --- something waits or runs for sure.
 local function reserve(base, token, lease, total, wants, due, now)
-  local claims, again, busy = {}, nil, {}
+  local claims, again, busy, refusals = {}, nil, {}, nil
   local namespace = readLimits(base)
   local function lookAt(instant) if instant and (again == nil or instant < again) then again = instant end end
   for index, want in ipairs(wants) do
@@ -32,7 +33,10 @@ local function reserve(base, token, lease, total, wants, due, now)
       local capacity = limits.concurrency
       if capacity < math.huge then capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active')) end
       local share, till = math.huge, nil
-      if namespace.concurrency < math.huge then share, till = fairShare(base, workflow, now) end
+      if namespace.concurrency < math.huge then
+        refusals = refusals or liveRefusals(base, now)
+        share, till = fairShare(base, workflow, refusals)
+      end
       local asked = math.min(want[2], total - #claims)
       local room = math.min(asked, capacity, share)
       local served, refusedUntil, asideUntil = 0, nil, nil
@@ -49,7 +53,7 @@ local function reserve(base, token, lease, total, wants, due, now)
       if namespace.concurrency < math.huge and (asked > 0 or not left) then
         local wanted = asked > served and capacity > served
         local refused = left and wanted and share <= served
-        noteRefusal(base, workflow, refused, served > 0, now)
+        noteRefusal(base, workflow, refused, served > 0, now, refusals)
         if refused then lookAt(till) end
       end
       if left and not refusedUntil and capacity > served and share > served then armWake(base, workflow) end

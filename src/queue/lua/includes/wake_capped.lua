@@ -2,16 +2,20 @@
 --- @include key_of
 --- @include live_refusals
 --- @include read_limits
+local REFUSALS = nil
 
---- Wake the workflows that the namespace cap has refused longest, one for each slot that is free now.
+--- Wake the workflows that the namespace cap has refused longest, one for each slot that is free now. They are looked up
+--- once a script: whoever gets something to claim after that is woken for it.
 local function wakeCapped(base, now)
   local cap = readLimits(base).concurrency
   if cap == math.huge then return end
   local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))
   if free <= 0 then return end
-  for _, refusal in ipairs(liveRefusals(base, now)) do
+  REFUSALS = REFUSALS or liveRefusals(base, now)
+  for _, refusal in ipairs(REFUSALS) do
     if free <= 0 then return end
-    armWake(base, refusal.workflow)
+    if not refusal.woken then armWake(base, refusal.workflow) end
+    refusal.woken = true
     free = free - 1
   end
 end
