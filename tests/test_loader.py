@@ -60,6 +60,40 @@ def test_includes_come_first_and_once_and_depth_first(folder: Path) -> None:
     ]
 
 
+def test_a_script_that_begins_before_its_last_includes_makes_them_only_if_it_comes_so_far(folder: Path) -> None:
+    write(
+        folder,
+        script="--- @include of_a\nif ofA() then return 1 end\n--- @include of_b\n--- @include of_d when needed\n"
+        "return ofA() + ofB() + ofD()",
+        of_a="--- @include of_c\nlocal function ofA() return ofC() end",
+        of_b="--- @include of_c\nlocal function ofB() return ofC() end",
+        of_c="local function ofC() return 1 end",
+        of_d="local function ofD() return 1 end",
+    )
+    assert load("script").text.splitlines() == [
+        "local function ofC() return 1 end",
+        "local function ofA() return ofC() end",
+        "if ofA() then return 1 end",
+        "local whenNeeded",
+        "local function ofB() return ofC() end",
+        "do local made whenNeeded = function() if made then return made end",
+        "local function ofD() return 1 end",
+        "made = { ofD = ofD } return made end end",
+        "return ofA() + ofB() + whenNeeded().ofD()",
+    ]
+
+
+def test_what_comes_before_the_last_includes_has_none_for_when_they_are_needed(folder: Path) -> None:
+    write(
+        folder,
+        script="--- @include of_a\nif ofA() then return 1 end\n--- @include of_b\nreturn ofB()",
+        of_a="--- @include of_b when needed\nlocal function ofA() return ofB() end",
+        of_b="local function ofB() return 1 end",
+    )
+    with pytest.raises(ScriptSourceError, match="of_a"):
+        load("script")
+
+
 def test_what_is_included_when_needed_is_made_at_its_first_call_and_once(folder: Path) -> None:
     write(
         folder,
@@ -217,7 +251,9 @@ def test_an_include_ends_with_the_function_that_it_is_named_after(name: str) -> 
 def test_a_file_includes_what_it_calls_and_calls_what_it_includes(file: str) -> None:
     known = {camel(name): name for name in INCLUDES if f"includes/{name}" != file}
     called = {known[each] for each in re.findall(r"\b(\w+)\(", code_of(file)) if each in known}
-    assert included_by(file) == sorted(called)
+    blocks = re.findall(r"(?:^--- @include .*\n)+", text_of(file), re.MULTILINE)
+    assert [sorted(block.splitlines()) for block in blocks] == [block.splitlines() for block in blocks]
+    assert sorted(included_by(file)) == sorted(called)
 
 
 def test_every_include_is_used() -> None:

@@ -10,7 +10,6 @@ from ..outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome,
 from ..spec import Spec
 from ..wire import Argument
 
-_Found = tuple[int, bytes, bytes, bytes, bytes, list[bytes] | None]
 _SPEC = msgspec.json.Decoder(Spec)
 
 
@@ -39,37 +38,55 @@ async def settle(
     wants: Sequence[tuple[str, int]],
 ) -> Settlement:
     """Commit outcomes and claim up to ``total`` jobs, with at most so many of each workflow in ``wants``."""
-    arguments: list[Argument] = [worker, number, lease, total, len(outcomes)]
-    for claim, outcome in outcomes:
-        kind, text, amount = _pack(outcome)
-        arguments += (kind, claim.workflow, claim.id, claim.token, text, amount)
+    runs, packed = _pack(outcomes)
+    arguments: list[Argument] = [worker, number, lease, total, runs, *packed]
     for workflow, most in wants:
         arguments += (workflow, most)
-    answer: tuple[int, bytes, list[_Found], int] = await call("settle", *arguments)
-    now, statuses, found, again = answer
+    now, statuses, found, again = await call("settle", *arguments)
     token, claimed_at = f"{worker}:{number}", time.monotonic()
     claims: list[Claim] = []
     unread: list[Claim] = []
-    for index, job_id, data, spec, failures, steps in found:
+    fields = iter(found)
+    for index in fields:
+        first = index > 0
         claim = Claim(
-            workflow=wants[index - 1][0],
-            id=job_id.decode(),
+            workflow=wants[abs(index) - 1][0],
+            id=next(fields).decode(),
             token=token,
-            data=data.decode(),
-            spec=_SPEC.decode(spec),
-            failures=int(failures or 0),
-            first=not failures,
-            steps=_pairs(steps) if steps else {},
+            data=next(fields).decode(),
+            spec=_SPEC.decode(next(fields)),
+            failures=0 if first else int(next(fields)),
+            steps={},
+            first=first,
             redis_ms=now,
             claimed_at=claimed_at,
         )
         claims.append(claim)
-        if steps is None:
-            unread.append(claim)
+        if not first:
+            steps = next(fields)
+            if steps is None:
+                unread.append(claim)
+            else:
+                claim.steps = _pairs(steps)
     return Settlement([status == 49 for status in statuses], claims, unread, None if again < 0 else again)  # noqa: PLR2004 - "1"
 
 
-def _pack(outcome: Outcome) -> tuple[str, str, Argument]:  # noqa: PLR0911 - one for each outcome
+def _pack(outcomes: Sequence[tuple[Claim, Outcome]]) -> tuple[int, list[Argument]]:
+    """How many runs of like outcomes there are, and what is sent of them."""
+    packed: list[Argument] = []
+    runs: list[tuple[tuple[Argument, ...], list[Argument]]] = []
+    for claim, outcome in outcomes:
+        kind, text, amount = _pack_one(outcome)
+        alike = (kind, claim.workflow, claim.token, amount)
+        if not runs or runs[-1][0] != alike:
+            runs.append((alike, []))
+        runs[-1][1].extend((claim.id, text))
+    for alike, jobs in runs:
+        packed += (*alike, len(jobs) // 2, *jobs)
+    return len(runs), packed
+
+
+def _pack_one(outcome: Outcome) -> tuple[str, str, Argument]:  # noqa: PLR0911 - one for each outcome
     match outcome:
         case Completed(result):
             return "completed", result, ""

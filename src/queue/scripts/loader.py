@@ -2,13 +2,13 @@
 
 An include is a local function. Making one costs the server 0.2 µs each time a script runs, so that what is seldom
 called is included ``when needed``: such functions stand inside of one, ``whenNeeded``, which makes them all at the
-first call of any.
+first call of any. And a script may begin before its last includes, which are then made if it comes so far.
 """
 
 import functools
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -59,11 +59,16 @@ _Line = tuple[str, tuple[str, int]]
 
 @dataclass(slots=True)
 class _File:
-    """A file's own lines, and what it includes: the names, and which of them only when needed."""
+    """A file's own lines, and what it includes: the names, and which of them only when needed.
+
+    ``begins`` says how many of the lines stand before the last includes, and ``early`` what is included before them.
+    """
 
     lines: list[_Line]
     includes: list[str]
     when_needed: set[str]
+    begins: int = 0
+    early: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -97,6 +102,8 @@ def _read(folder: Traversable, name: str, path: tuple[str, ...], files: dict[str
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         include = _INCLUDE.match(line)
         if include:
+            if len(read.lines) > read.begins:
+                read.begins, read.early = len(read.lines), tuple(read.includes)
             read.includes.append(include[1])
             if include[2]:
                 read.when_needed.add(include[1])
@@ -109,32 +116,44 @@ def _read(folder: Traversable, name: str, path: tuple[str, ...], files: dict[str
 
 def _arrange(own: _File, files: dict[str, _File]) -> Iterator[_Line]:
     """The lines of a script: its includes, those for when they are needed, its own."""
-    always: set[str] = set()
-    reached = [own]
-    while reached:
-        file = reached.pop()
-        found = [each for each in file.includes if each not in file.when_needed and each not in always]
-        always.update(found)
-        reached += [files[each] for each in found]
+    always, early = _reached(own.includes, own.when_needed, files), _reached(own.early, set(), files)
     rest = [each for each in files if each not in always]
+    for each, file in files.items():
+        if each in early:
+            if file.when_needed:
+                raise ScriptSourceError(f"{each} comes before the last includes: it can have none for when needed")
+            yield from file.lines
+    yield from own.lines[: own.begins]
     here = own.lines[0][1]
     if rest:
         yield "local whenNeeded", here
     for each, file in files.items():
-        if each in always:
-            yield from _calling(file, rest)
+        if each in always and each not in early:
+            yield from _calling(file, file.lines, rest)
     if rest:
         yield "do local made whenNeeded = function() if made then return made end", here
         for each in rest:
             yield from files[each].lines
         made = ", ".join(f"{_camel(each)} = {_camel(each)}" for each in rest)
         yield f"made = {{ {made} }} return made end end", here
-    yield from _calling(own, rest)
+    yield from _calling(own, own.lines[own.begins :], rest)
 
 
-def _calling(file: _File, rest: list[str]) -> Iterator[_Line]:
+def _reached(includes: Iterable[str], when_needed: set[str], files: dict[str, _File]) -> set[str]:
+    """What is included, directly or not, and not only when needed."""
+    found = {each for each in includes if each not in when_needed}
+    left = list(found)
+    while left:
+        file = files[left.pop()]
+        more = {each for each in file.includes if each not in file.when_needed} - found
+        found |= more
+        left += more
+    return found
+
+
+def _calling(file: _File, lines: Iterable[_Line], rest: list[str]) -> Iterator[_Line]:
     names = "|".join(_camel(each) for each in file.includes if each in rest)
-    for line, origin in file.lines:
+    for line, origin in lines:
         yield (re.sub(rf"\b({names})\(", r"whenNeeded().\1(", line) if names else line), origin
 
 

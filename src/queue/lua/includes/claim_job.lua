@@ -1,18 +1,16 @@
 --- @include announce when needed
 --- @include emit_event
+--- @include enter_claim
 --- @include fail_expired when needed
 --- @include key_of
 --- @include read_spec
 --- @include read_steps when needed
 
-local NO_STEPS = {}
-
 --- Put one waiting job into a worker's hands; what counts as claimed is for the caller to enter.
 --- `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
---- Returns what the worker gets (`index`, id, data, spec, failed attempts: empty if it was never started before and
---- waited for nobody, checkpoints) and whether an attempt was started; nil for a job that is not there to claim: gone, or
---- expired before it began, which fails it; false for one that may not.
-local function claimJob(base, workflow, index, id, place, token, now, mayStart)
+--- Enters what the worker gets into `claims`. Returns true, and whether an attempt was started; nil for a job that is not
+--- there to claim: gone, or expired before it began, which fails it; false for one that may not.
+local function claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
   -- in short: stateOf(record[1], record[3]) ~= 'waiting'
@@ -36,7 +34,10 @@ local function claimJob(base, workflow, index, id, place, token, now, mayStart)
   end
   -- a first attempt has no checkpoints to read, but what its children left there
   if record[4] or record[5] or record[7] then
-    return { index, id, record[2], record[3], record[4] or '0', readSteps(base, workflow, id) }, not record[5]
+    enterClaim(claims, index, id, record[2], record[3], record[4] or '0', readSteps(base, workflow, id))
+  else
+    local n = #claims
+    claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
   end
-  return { index, id, record[2], record[3], '', NO_STEPS }, true
+  return true, not record[5]
 end

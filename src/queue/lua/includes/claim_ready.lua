@@ -13,11 +13,12 @@ local UNCLAIMABLE_AT_ONCE = 64
 local UNREADABLE_FOR = 5000
 local GROUP = 103 -- 'g'
 
---- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims`.
+--- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims`, and
+--- as `workflow:id` into `claimed`.
 --- A group's next job comes into the order as soon as the one before it is claimed. A job that the budgets refuse keeps
 --- its place. Returns how many were claimed, when the budgets of all will let more start if they were what refused, and
 --- when that of a group will which has been told to stand aside.
-local function claimReady(base, workflow, index, room, token, lease, now, claims)
+local function claimReady(base, workflow, index, room, token, lease, now, claims, claimed)
   local shared, grouped, open, again = {}, {}, math.huge, 0
   if readLimits(base).limiters or readLimits(base, workflow).limiters then
     shared, grouped = openBudgets(base, workflow, now)
@@ -48,11 +49,14 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       end
       tries = tries + 1
       local claim, started = nil, false
-      if id then claim, started = claimJob(base, workflow, index, id, place, token, now, starts < open and groupOpen > 0) end
+      if id then
+        claim, started =
+          claimJob(base, workflow, index, id, place, token, now, starts < open and groupOpen > 0, claims)
+      end
       if claim then
-        claims[#claims + 1] = claim
         ids[#ids + 1] = id
-        leases[2 * #ids - 1], leases[2 * #ids] = now + lease, workflow .. ':' .. id
+        claimed[#claimed + 1] = workflow .. ':' .. id
+        leases[2 * #ids - 1], leases[2 * #ids] = now + lease, claimed[#claimed]
         if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
         if started then
           starts = starts + 1

@@ -1,8 +1,9 @@
 --- @include arm_wake
---- @include claim_ready
+--- @include claim_ready when needed
+--- @include claim_simply
 --- @include expire_due when needed
 --- @include fair_share when needed
---- @include first_instant
+--- @include first_instant when needed
 --- @include key_of
 --- @include live_refusals when needed
 --- @include note_refusal when needed
@@ -11,19 +12,22 @@
 --- @include readmit_groups when needed
 
 --- Claim up to `total` jobs of the workflows in `wants` ({ workflow, most }, in the order to try), within every cap; what
---- is due in them becomes runnable even where nothing is claimed (`due`: there may be something).
+--- is due in them becomes runnable even where nothing is claimed (`due`: there may be something; `grouped`: there
+--- may be groups).
 --- Whoever leaves runnable work behind while there is capacity wakes another worker.
---- Returns the claims, the instant at which to look again (0: at once) or nil, and a set of the workflows in which
---- something waits or runs for sure.
-local function reserve(base, token, lease, total, wants, due, now)
-  local claims, again, busy, refusals = {}, nil, {}, nil
+--- Enters into `busy` whether something waits or runs for sure in a workflow. Returns the claims (see `settle`), their
+--- jobs as `workflow:id`, and the instant at which to look again (0: at once) or nil.
+local function reserve(base, token, lease, total, wants, due, grouped, now, busy)
+  local claims, claimed, again, refusals = {}, {}, nil, nil
   local namespace = readLimits(base)
   local function lookAt(instant) if instant and (again == nil or instant < again) then again = instant end end
   for index, want in ipairs(wants) do
     local workflow = want[1]
     if due then
       local wakes, expires = firstInstant(base, workflow, 'delayed'), firstInstant(base, workflow, 'expiring')
-      if wakes and wakes <= now then wakes = promoteDue(base, workflow, now) end
+      if wakes and wakes <= now then
+        wakes, grouped = promoteDue(base, workflow, now), true
+      end
       if expires and expires <= now then expires = expireDue(base, workflow, now) end
       lookAt(wakes)
       lookAt(expires)
@@ -37,14 +41,18 @@ local function reserve(base, token, lease, total, wants, due, now)
         refusals = refusals or liveRefusals(base, now)
         share, till = fairShare(base, workflow, refusals)
       end
-      local asked = math.min(want[2], total - #claims)
+      local asked = math.min(want[2], total - #claimed)
       local room = math.min(asked, capacity, share)
       local served, refusedUntil, asideUntil = 0, nil, nil
       local admits = due and firstInstant(base, workflow, 'throttled')
       if admits and admits <= now then admits = readmitGroups(base, workflow, now) end
       lookAt(admits)
       if room > 0 then
-        served, refusedUntil, asideUntil = claimReady(base, workflow, index, room, token, lease, now, claims)
+        if grouped or namespace.limiters or limits.limiters or limits.stream > 0 then
+          served, refusedUntil, asideUntil = claimReady(base, workflow, index, room, token, lease, now, claims, claimed)
+        else
+          served = claimSimply(base, workflow, index, room, token, lease, now, claims, claimed)
+        end
         lookAt(refusedUntil)
         lookAt(asideUntil)
       end
@@ -57,8 +65,8 @@ local function reserve(base, token, lease, total, wants, due, now)
         if refused then lookAt(till) end
       end
       if left and not refusedUntil and capacity > served and share > served then armWake(base, workflow) end
-      busy[workflow] = left or served > 0
+      busy[workflow] = busy[workflow] or left or served > 0
     end
   end
-  return claims, again, busy
+  return claims, claimed, again
 end

@@ -1,0 +1,36 @@
+--- @include key_of
+--- @include publish_end
+--- @include read_limits
+--- @include read_spec
+local RESULT_TTL = 300000
+
+--- Complete a job as `applyOutcome` does, where that takes little: it has no group, no parent and no children, nobody
+--- watches it or wants it cancelled, and its result is kept for as long as it is by default.
+--- Returns 1, 0 where the claim is lost and nothing was written, or nil: it takes more, and nothing was written.
+local function completeSimply(base, workflow, id, token, result, now, over)
+  local job = keyOf(base, workflow, 'j', id)
+  local record = redis.call('HMGET', job, 'token', 'spec', 'waiters', 'cancel', 'watchers', 'parent', 'kids')
+  if record[1] ~= token then return '0' end
+  local spec = record[2]
+  if record[4] or record[5] or record[6] or record[7] or string.find(spec, '"group":', 1, true)
+    or string.find(spec, '"result_ttl":', 1, true) or readLimits(base, workflow).stream > 0 then
+    return nil
+  end
+  redis.call('HSET', job, 'state', 'completed', 'result', result, 'token', '', 'finished', now)
+  redis.call('PEXPIRE', job, RESULT_TTL)
+  local released, ended = over.released[workflow], over.ended[workflow]
+  if not released then
+    released = {}
+    over.released[workflow] = released
+  end
+  if not ended then
+    ended = {}
+    over.ended[workflow] = ended
+  end
+  local n = #ended
+  released[#released + 1], ended[n + 1], ended[n + 2] = id, now + RESULT_TTL, id
+  if record[3] then
+    publishEnd(base, workflow, id, readSpec(spec), 'completed', result, true, { record[3], false }, over.pushed)
+  end
+  return '1'
+end
