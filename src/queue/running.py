@@ -233,11 +233,11 @@ class _TaskRun:
 
 
 def _outcome_of(claim: Claim, result: object) -> Outcome:
+    if result is None or isinstance(result, str):
+        return _outcome_of_end(claim, Completed(result or ""))
     if isinstance(result, Outcome):
         # a handler that decides by itself knows whether its run was ended
         return result
-    if isinstance(result, (str, type(None))):
-        return _outcome_of_end(claim, Completed(result or ""))
     raise TypeError(f"a handler returns text, an outcome or None, not {type(result).__name__}")
 
 

@@ -145,9 +145,10 @@ class Settler:
             lane.signal.clear()
             while len(self._runs.outbox) >= least or (lane is self._lanes[0] and self._may_claim()):
                 await self._settle_once(lane, self._take())
-                # what ends at once comes along: a run takes a turn of the loop, and its end another
+                # what ends at once comes along: a run takes a turn of the loop, and its end may take another
                 await asyncio.sleep(0)
-                await asyncio.sleep(0)
+                if len(self._runs):
+                    await asyncio.sleep(0)
             if not self._runs.outbox:
                 self._drained.set()
 

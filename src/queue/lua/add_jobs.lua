@@ -2,6 +2,9 @@
 --- keys: base
 --- args: producer, number, jobs (workflow, id, spec, data, at, unique, waiter, dedup)*
 --- returns: one text a job: empty when added, else nonce, state and id of the job that stands in its place
+--- @include add_simply
+local simply = addSimply()
+if simply then return simply end
 --- @include add_job when needed
 --- @include add_together
 --- @include first_instant

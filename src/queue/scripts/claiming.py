@@ -1,6 +1,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -42,11 +43,13 @@ async def settle(
     arguments: list[Argument] = [worker, number, lease, total, runs, *packed]
     for workflow, most in wants:
         arguments += (workflow, most)
-    now, statuses, found, again = await call("settle", *arguments)
+    answer: tuple[int, bytes, list[Any], int] = await call("settle", *arguments)
+    now, statuses, found, again = answer
     token, claimed_at = f"{worker}:{number}", time.monotonic()
     claims: list[Claim] = []
     unread: list[Claim] = []
     fields = iter(found)
+    index: int
     for index in fields:
         first = index > 0
         claim = Claim(
@@ -81,8 +84,8 @@ def _pack(outcomes: Sequence[tuple[Claim, Outcome]]) -> tuple[int, list[Argument
         if not runs or runs[-1][0] != alike:
             runs.append((alike, []))
         runs[-1][1].extend((claim.id, text))
-    for alike, jobs in runs:
-        packed += (*alike, len(jobs) // 2, *jobs)
+    for head, jobs in runs:
+        packed += (*head, len(jobs) // 2, *jobs)
     return len(runs), packed
 
 

@@ -1,0 +1,44 @@
+--- @include arm_wake
+--- @include first_instant
+--- @include front_of
+--- @include key_of
+--- @include read_clock
+--- @include read_receipt
+--- @include require_memory
+--- @include write_receipt
+local PLACED_OTHERWISE = { '"group":', '"priority":', '"expires":' }
+
+--- What `add_jobs` does, in few commands, for a call with one job that can run at once, of an id that nobody has, and with
+--- nothing out of the ordinary about it. Everything is read before anything is written. Returns the answer, or nil where
+--- it takes more.
+local function addSimply()
+  if #ARGV ~= 10 or ARGV[7] ~= '' or ARGV[10] ~= '' then return nil end
+  local base, producer, number, workflow, id, spec = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+  for _, option in ipairs(PLACED_OTHERWISE) do
+    if string.find(spec, option, 1, true) then return nil end
+  end
+  requireMemory(base)
+  local job, now = keyOf(base, workflow, 'j', id), readClock()
+  if readReceipt(base, producer, number) or redis.call('EXISTS', job, keyOf(base, workflow, 'limits')) > 0
+    or (firstInstant(base, workflow, 'delayed') or math.huge) <= now then
+    return nil
+  end
+  -- of a record that has expired, the entry may still stand there
+  local completed, cancelled = keyOf(base, workflow, 'completed'), keyOf(base, workflow, 'cancelled')
+  if redis.call('EXISTS', completed, cancelled) > 0 then
+    redis.call('ZREM', completed, id)
+    redis.call('ZREM', cancelled, id)
+  end
+  spec = string.format('{"created":%.0f,', now) .. string.sub(spec, 2)
+  local role, process = string.match(ARGV[9], '^(%a+) (.*)$')
+  if role then
+    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[6], 'spec', spec, role, process)
+  else
+    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[6], 'spec', spec)
+  end
+  local place = frontOf(0) + redis.call('INCR', keyOf(base, workflow, 'pc'))
+  redis.call('ZADD', keyOf(base, workflow, 'ready'), place, 'j:' .. id)
+  armWake(base, workflow)
+  writeReceipt(base, producer, number, { '' })
+  return { '' }
+end
