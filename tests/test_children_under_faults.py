@@ -41,7 +41,7 @@ async def test_a_child_that_ends_between_its_parents_decision_to_sleep_and_the_c
         if "child" in claim.steps:
             return claim.steps["child"]
         sleeps += 1
-        new, _ = children.prepare("x", Added(), {})
+        new = children.prepare("x", Added(), {})
         kid = NewChild("child", "child", new.id, new.spec, new.data)
         await worker.recorder.start_children(claim, "child", policy="fail", most=0, children=[kid])
         await children.resume()

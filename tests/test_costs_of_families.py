@@ -52,7 +52,7 @@ class Family:
         await self.parents.add("x", id="p")
         (claim,) = await self.settle("parent", 1)
         call = (await self.namespace.runtime()).call
-        spec = self.children.prepare("x", Added(), {})[0].spec
+        spec = self.children.prepare("x", Added(), {}).spec
         for start in range(0, count, 100):
             batch = [NewChild(f"b/{n}", "child", f"c{n}", spec, "x") for n in range(start, start + 100)]
             assert await start_children(

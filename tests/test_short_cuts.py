@@ -30,7 +30,6 @@ LONG_WAYS = {
         ("assumeNoLimits(base, wants)\nlocal", "local"),
     ],
 }
-PLAIN = '"run":"%s"'
 # a group may be called as a job is
 UNUSUAL = {
     "a priority": ',"priority":7',
@@ -125,16 +124,7 @@ class Story:
         unusual = UNUSUAL[self.choose.choice(self.unusual)] if self.unusual and self.choose.random() < HALF else ""
         at = "+5000" if "a delay" in self.disturbances and self.choose.random() < HALF else ""
         waiter = self.choose.choice(("", "waiters me", "watchers me" if "watchers" in self.disturbances else ""))
-        job = (
-            workflow,
-            id,
-            "{" + PLAIN % f"nonce{self.added}" + unusual + "}",
-            f"data of {id}",
-            at,
-            "live",
-            waiter,
-            "",
-        )
+        job = (workflow, unusual + "}", at, "live", waiter, "", 1, id, f"nonce{self.added}", f"data of {id}")
         number = self.added - (self.choose.random() < SELDOM)  # a copy changes nothing
         answers = self.everywhere("EVALSHA", "@add", 1, "@base", "producer", number, *job)
         assert all(answer == answers[0] for answer in answers)

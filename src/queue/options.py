@@ -1,6 +1,7 @@
 """A job's options: what may be given, checked before anything is sent, and packed into its spec."""
 
-import secrets
+import base64
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,10 +9,9 @@ from enum import Enum, auto
 from typing import Any, Final, Literal, TypedDict
 
 from ..errors import InvalidArgumentError
-from .spec import DEFAULT_BACKOFF, DEFAULT_KEEP_FAILED, Spec
+from .spec import DEFAULT_BACKOFF, DEFAULT_KEEP_FAILED
 from .validation import (
     check_choice,
-    check_free_id,
     check_int,
     check_number,
     check_priority,
@@ -143,22 +143,35 @@ def pack_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def new_spec(
-    fields: Mapping[str, Any], *, group: str | None = None, trace: str = "", delay: int = 0, due: int = 0
-) -> Spec:
-    """The spec of a new life of a job."""
-    checked = "" if group is None else check_free_id(group, "group")
-    return Spec(run=new_nonce(), group=checked, trace=trace, delay=delay, due=due, **fields)
+def new_names() -> tuple[str, str]:
+    """An id that nobody else has, and a nonce, the mark of a new life of a job."""
+    try:
+        letters = _made.pop()
+    except IndexError:
+        # the system is asked for many at once: that takes as long as for one
+        text = base64.urlsafe_b64encode(os.urandom(_BYTES * _MADE_AT_ONCE)).decode()
+        letters, *more = (text[at : at + _LETTERS] for at in range(0, len(text), _LETTERS))
+        _made.extend(more)
+    return letters[:_OF_ID], letters[_OF_ID:]
+
+
+_BYTES: Final = 18
+_LETTERS: Final = 24
+_OF_ID: Final = 16
+_MADE_AT_ONCE: Final = 128
+_made: Final[list[str]] = []
+# a process that was forked makes its own
+os.register_at_fork(after_in_child=_made.clear)
 
 
 def new_nonce() -> str:
     """The mark of a new life of a job."""
-    return secrets.token_urlsafe(6)
+    return new_names()[1]
 
 
 def new_id() -> str:
     """An id that nobody else has."""
-    return secrets.token_urlsafe(12)
+    return new_names()[0]
 
 
 __all__ = [
@@ -169,7 +182,7 @@ __all__ = [
     "KeepFailed",
     "Unset",
     "new_id",
+    "new_names",
     "new_nonce",
-    "new_spec",
     "pack_options",
 ]

@@ -15,7 +15,7 @@ from .job import Job
 from .limits import pack_cap, pack_limiter_names
 from .listing import Listing
 from .notes import LOG_LINES, LONGEST_LINE, check_progress, log_entry
-from .options import UNSET, Duration, Unset, new_id, new_nonce, new_spec, pack_options
+from .options import UNSET, Duration, Unset, new_names, new_nonce, pack_options
 from .scheduling import Schedules
 from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
@@ -66,8 +66,7 @@ class Dedup:
         return f"{kind} {window} {check_free_id(self.key, f'{kind} key')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
+class Added(msgspec.Struct, frozen=True, kw_only=True):
     """Where a job goes and when, for ``Queue.prepare``."""
 
     id: str | None = None
@@ -109,6 +108,7 @@ class Queue(Listing, Stream):
             "stream": check_int(events, "events", 0, MOST_EVENTS) or "unset",
         }
         self._fields: Final = pack_options({**namespace.defaults, **defaults})
+        self._rest: Final = Spec(run="", **self._fields).rest()
 
     async def add(
         self,
@@ -157,9 +157,9 @@ class Queue(Listing, Stream):
         self, data: str, where: Added, options: Mapping[str, Any], if_exists: Literal["raise", "return"] = "raise"
     ) -> Job:
         """Add a job; see ``add``."""
-        new, run = self.prepare(data, where, options)
+        new = self.prepare(data, where, options)
         runtime = await self.namespace.runtime()
-        return self.added(new, run, await runtime.submit(new), if_exists)
+        return self.added(new, await runtime.submit(new), if_exists)
 
     async def add_many(self, data: Sequence[str], **options: Any) -> list[Job]:
         """Add jobs that differ in their payload only, in calls of 200; in order, unless a call has to be made again.
@@ -170,17 +170,16 @@ class Queue(Listing, Stream):
         """
         if isinstance(data, str):
             raise InvalidArgumentError(f"data must be a list of texts, not one text: [{shown(data)}]")
-        prepared = [self.prepare(each, Added(), options) for each in data]
-        return await self.send_many(prepared)
+        where = Added()
+        return await self.send_many([self.prepare(each, where, options) for each in data])
 
-    def prepare(self, data: str, where: Added, options: Mapping[str, Any]) -> tuple[NewJob, str]:
-        """Check everything about a new job; what is sent, and its nonce.
+    def prepare(self, data: str, where: Added, options: Mapping[str, Any]) -> NewJob:
+        """Check everything about a new job; what is sent.
 
         Raises:
             InvalidArgumentError: An argument cannot be used.
         """
         check_text(data, "data")
-        fields = {**self._fields, **pack_options(options)} if options else self._fields
         if where.run_in is not None and where.run_at is not None:
             raise InvalidArgumentError("give run_in or run_at, not both")
         at, delay, due = "", 0, 0
@@ -190,17 +189,22 @@ class Queue(Listing, Stream):
         elif where.run_at is not None:
             due = instant_ms(where.run_at, "run_at")
             at = str(due)
-        spec = new_spec(fields, group=where.group, trace=where.trace, delay=delay, due=due)
-        new = NewJob(
+        rest = self._rest
+        if options or where.group is not None or where.trace or delay or due:
+            fields = {**self._fields, **pack_options(options)} if options else self._fields
+            group = "" if where.group is None else check_free_id(where.group, "group")
+            rest = Spec(run="", group=group, trace=where.trace, delay=delay, due=due, **fields).rest()
+        id, run = new_names()
+        return NewJob(
             self.id,
-            new_id() if where.id is None else check_free_id(where.id, "job id"),
-            msgspec.json.encode(spec).decode(),
+            id if where.id is None else check_free_id(where.id, "job id"),
+            run,
+            rest,
             data,
             at,
             check_choice(where.unique, "unique", ("live", "retained")),
             dedup=_dedup(where),
         )
-        return new, spec.run
 
     async def execute(
         self,
@@ -218,17 +222,17 @@ class Queue(Listing, Stream):
         Raises:
             JobError: As ``Job.wait``; JobAlreadyExistsError: The id is in use.
         """
-        new, run = self.prepare(data, where, options)
+        new = self.prepare(data, where, options)
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.namespace.runtime()
-        job = Job(self, new.id, run)
+        job = Job(self, new.id, new.run)
         try:
             async with asyncio.timeout(seconds):
                 process = await runtime.waiters.ready()
-                waiter = runtime.waiters.enter(self.id, new.id, run)
+                waiter = runtime.waiters.enter(self.id, new.id, new.run)
                 try:
                     standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"waiters {process}"))
-                    job = self.added(new, run, standing, if_exists)
+                    job = self.added(new, standing, if_exists)
                     # a look after a gap in the subscription may have come before the job did
                     if standing is None and (end := await waiter.future).state not in NOT_THERE:
                         return job.result_of(end)
@@ -242,12 +246,12 @@ class Queue(Listing, Stream):
         self, data: str, where: Added, options: Mapping[str, Any], if_exists: Literal["raise", "return"] = "raise"
     ) -> AsyncGenerator[tuple[Job, Happening]]:
         """Add a job and watch it from its first moment, or the job that stands in its place: see ``Job.watch``."""
-        new, run = self.prepare(data, where, options)
+        new = self.prepare(data, where, options)
         runtime = await self.namespace.runtime()
-        with runtime.waiters.watch(self.id, new.id, run) as watch:
+        with runtime.waiters.watch(self.id, new.id, new.run) as watch:
             process = await runtime.waiters.ready()
             standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"watchers {process}"))
-            job = self.added(new, run, standing, if_exists)
+            job = self.added(new, standing, if_exists)
             if standing is None:
                 async for happening in watch.happenings():
                     if happening.kind in NOT_THERE:
@@ -258,14 +262,14 @@ class Queue(Listing, Stream):
         async for happening in job.watch():
             yield job, happening
 
-    def added(self, new: NewJob, run: str, standing: Standing | None, if_exists: str) -> Job:
+    def added(self, new: NewJob, standing: Standing | None, if_exists: str) -> Job:
         """The handle of a job that was sent.
 
         Raises:
             JobAlreadyExistsError: Another job has its id, and ``if_exists`` is ``"raise"``.
         """
         if standing is None:
-            return Job(self, new.id, run)
+            return Job(self, new.id, new.run)
         if if_exists == "return" or standing.state in DEDUPLICATED:
             return Job(self, standing.id, standing.run)
         hint = " (retry or remove it)" if standing.state == "failed" else ""
@@ -275,16 +279,14 @@ class Queue(Listing, Stream):
             job_id=new.id,
         )
 
-    async def send_many(self, prepared: Sequence[tuple[NewJob, str]]) -> list[Job]:
+    async def send_many(self, prepared: Sequence[NewJob]) -> list[Job]:
         """Send prepared jobs in chunks, two calls at once."""
         runtime = await self.namespace.runtime()
         jobs: list[Job] = []
         calls: deque[asyncio.Task[list[Standing | None]]] = deque()
         try:
             for start in range(0, len(prepared), MOST_AT_ONCE):
-                calls.append(
-                    asyncio.create_task(runtime.add([new for new, _ in prepared[start : start + MOST_AT_ONCE]]))
-                )
+                calls.append(asyncio.create_task(runtime.add(prepared[start : start + MOST_AT_ONCE])))
                 # it is on the wire, alone: calls that go out together are answered together
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
@@ -300,7 +302,7 @@ class Queue(Listing, Stream):
     async def _take_added(
         self,
         calls: deque[asyncio.Task[list[Standing | None]]],
-        prepared: Sequence[tuple[NewJob, str]],
+        prepared: Sequence[NewJob],
         jobs: list[Job],
     ) -> None:
         """Wait for the first of the calls, and make handles of what it has added."""
@@ -314,14 +316,14 @@ class Queue(Listing, Stream):
             added = f" {len(jobs)} of {len(prepared)} jobs had been added before{after}." if jobs or later else ""
             raise RedisUnavailableError(f"{error}{added}") from error
         sent = prepared[len(jobs) : len(jobs) + len(answers)]
-        jobs += [self.added(new, run, answer, "raise") for (new, run), answer in zip(sent, answers, strict=True)]
+        jobs += [self.added(new, answer, "raise") for new, answer in zip(sent, answers, strict=True)]
 
     async def add_like(self, spec: str, data: str, trace: str) -> Job:
         """Add a job with the options of an earlier spec, in a new life."""
-        like = msgspec.structs.replace(msgspec.json.decode(spec, type=Spec), run=new_nonce(), trace=trace)
-        new = NewJob(self.id, new_id(), msgspec.json.encode(like).decode(), data)
+        like = msgspec.structs.replace(msgspec.json.decode(spec, type=Spec), trace=trace)
+        new = NewJob(self.id, *new_names(), like.rest(), data)
         runtime = await self.namespace.runtime()
-        return self.added(new, like.run, await runtime.submit(new), "raise")
+        return self.added(new, await runtime.submit(new), "raise")
 
     def job(self, job_id: str) -> Job:
         """The handle of a job by its id, whichever life of it is there."""

@@ -49,7 +49,7 @@ class Runtime:
         self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
         self._adder = Grouper(
             partial(self.add, what=GROUP),
-            size=lambda new: len(new.data) + len(new.spec) + len(new.id),
+            size=lambda new: len(new.data) + len(new.rest) + len(new.id),
             most=MOST_OF_A_GROUP,
             timeout=timeout,
             beside=ENOUGH_BESIDE,

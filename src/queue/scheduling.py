@@ -64,7 +64,7 @@ class Schedules:
             raise InvalidArgumentError(f"cadence must be made by cadence(pattern) or cadence(every=), not {cadence!r}")
         if group is None and overlap != "allow":
             group = f"schedule:{schedule_id}"[:256]
-        new, _ = self._queue.prepare(data, Added(group=group), options)
+        new = self._queue.prepare(data, Added(group=group), options)
         armed = cadence.next_after(await self._now())
         due = None if armed is None else cadence.fire_ms(armed, self._name(schedule_id))
         return await self._namespace.persist(

@@ -36,7 +36,16 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     scheduled: Annotated[int, "of a schedule's job: the instant that it stands for"] = 0
     trace: Annotated[str, "the caller's trace context"] = ""
 
+    def rest(self) -> str:
+        """What is written of it after its nonce: the same for all jobs with the same options."""
+        return msgspec.json.encode(self).decode().removeprefix(spec_text(self.run, ""))
+
     @property
     def due_ms(self) -> int:
         """When the job could be started first."""
         return max(self.created + self.delay, self.due)
+
+
+def spec_text(run: str, rest: str) -> str:
+    """A spec as it is stored, of its nonce and what comes after it."""
+    return f'{{"run":"{run}"{rest}'

@@ -153,7 +153,7 @@ class Simulation:
             raise InvalidArgumentError(
                 f"workflow {made.id!r} has an async get_group_id, which cannot be asked here: give the job its group="
             )
-        new, _ = made.new_job(input, {**rest, "id": id}, group=group)
+        new = made.new_job(input, {**rest, "id": id}, group=group)
         if new.dedup or new.unique != "live":
             raise InvalidArgumentError("throttle=, debounce= and unique= are not simulated: leave them out")
         spec = msgspec.json.decode(new.spec, type=Spec)

@@ -55,8 +55,8 @@ async def flatten(root: Flow, namespace: object) -> tuple[list[FlowNode], str]:
         if len(nodes) == MOST_NODES:
             raise InvalidArgumentError(f"a flow has at most {MOST_NODES} jobs: use ctx.step.map for more")
         _check(node, namespace)
-        new, nonce = await node.workflow.new_node(node.input, node.options)
-        run = run or nonce
+        new = await node.workflow.new_node(node.input, node.options)
+        run = run or new.run
         children = node.children or ()
         policy: Literal["fail", "continue"] = "fail" if node.on_failure == "fail_parent" else "continue"
         nodes.append(FlowNode(new.workflow, new.id, new.spec, new.data, parent, policy, len(children)))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
-Prepared = tuple["NewJob", str]
 
 
 @dataclass(slots=True)
@@ -37,26 +36,25 @@ class _Run:
     """A run that is to be sent; with a group that is still to be awaited, it is prepared again when that is known."""
 
     workflow: Workflow[Any, Any]
-    prepared: Prepared
+    prepared: NewJob
     if_exists: Literal["raise", "return"]
     group: Awaitable[str | None] | None
-    prepare: Callable[[str | None], Prepared]
+    prepare: Callable[[str | None], NewJob]
 
     @property
     def key(self) -> tuple[str, str]:
         """Its workflow and its id."""
-        return self.workflow.id, self.prepared[0].id
+        return self.workflow.id, self.prepared.id
 
     async def resolve(self) -> None:
         """Find its group."""
         if self.group is not None:
             group, self.group = self.group, None
-            collected, run = self.prepared
-            new, _ = self.prepare(await group)
+            collected, new = self.prepared, self.prepare(await group)
             # the nonce stays: the handle that was given out is for this life of the job; and so does who collected it
             trace = msgspec.json.decode(collected.spec, type=Spec).trace
-            spec = msgspec.structs.replace(msgspec.json.decode(new.spec, type=Spec), run=run, trace=trace)
-            self.prepared = msgspec.structs.replace(new, spec=msgspec.json.encode(spec).decode()), run
+            spec = msgspec.structs.replace(msgspec.json.decode(new.spec, type=Spec), trace=trace)
+            self.prepared = msgspec.structs.replace(new, run=collected.run, rest=spec.rest())
 
     def drop(self) -> None:
         """It is not going to be sent."""
@@ -65,7 +63,7 @@ class _Run:
 
     def job(self, standing: Standing | None) -> Job[Any]:
         """Its job, or the one that stands in its place."""
-        return Job(self.workflow, self.workflow.queue.added(*self.prepared, standing, self.if_exists))
+        return Job(self.workflow, self.workflow.queue.added(self.prepared, standing, self.if_exists))
 
 
 class Pending:
@@ -184,7 +182,7 @@ class Pending:
         choices: tuple[Literal["raise", "return"], ...] = ("raise", "return")
         if_exists = check_choice(rest.pop("if_exists", "raise"), "if_exists", choices)
 
-        def prepare(group: str | None) -> Prepared:
+        def prepare(group: str | None) -> NewJob:
             return workflow.new_job(input, rest, group=group, run_in=run_in, run_at=run_at)
 
         found = workflow.group_of(input, options.get("group"))
@@ -203,7 +201,7 @@ class Pending:
                 waiting.close()
             raise
         self._runs.append(run)
-        return Job(workflow, QueueJob(workflow.queue, run.key[1], run.prepared[1]))
+        return Job(workflow, QueueJob(workflow.queue, run.key[1], run.prepared.run))
 
     async def _send_some(self, left: list[_Run], refused: dict[tuple[str, str], Exception]) -> list[Job[Any]]:
         """Send the first of what is left, which is then less."""
@@ -215,7 +213,7 @@ class Pending:
                 refused[run.key] = error
                 left.remove(run)
         chunk = left[:MOST_AT_ONCE]
-        answers = await runtime.add([run.prepared[0] for run in chunk]) if chunk else []
+        answers = await runtime.add([run.prepared for run in chunk]) if chunk else []
         del left[:MOST_AT_ONCE]
         sent: list[Job[Any]] = []
         for run, standing in zip(chunk, answers, strict=True):

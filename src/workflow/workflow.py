@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 from zoneinfo import ZoneInfo
 
+import msgspec
 from typing_extensions import TypeVar
 
 from ..errors import InvalidArgumentError, SerializationError
@@ -136,7 +137,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
                 raise InvalidArgumentError(f"run_many takes no {option}=: every job has an id of its own; leave it out")
         if isinstance(inputs, str | bytes):
             raise InvalidArgumentError(f"run_many takes a list of inputs, not one text: [{shown(inputs)}]")
-        prepared: list[tuple[NewJob, str]] = []
+        prepared: list[NewJob] = []
         with self._sending("run_many") as sending:
             for value in inputs:
                 where, rest = await self._where(value, options)
@@ -165,7 +166,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             where, rest = await self._where(input, options)
             text, if_exists = self._text_of(input), pop_if_exists(rest)
             if sending.wanted:
-                where = replace(where, id=where.id or new_id())
+                where = msgspec.structs.replace(where, id=where.id or new_id())
                 sending.added(str(where.id))
             return self.read_output(await self.queue.execute(text, where, rest, if_exists, timeout=timeout))
 
@@ -183,7 +184,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             where, rest = await self._where(input, options)
             text, if_exists = self._text_of(input), pop_if_exists(rest)
             if sending.wanted:
-                where = replace(where, id=where.id or new_id())
+                where = msgspec.structs.replace(where, id=where.id or new_id())
                 sending.added(str(where.id))
         async with aclosing(events_of(self, self.queue.add_and_watch(text, where, rest, if_exists))) as events:
             async for event in events:
@@ -314,8 +315,8 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         """Whether it is a workflow of a namespace."""
         return self._namespace is namespace
 
-    async def new_node(self, input: InputT, options: Mapping[str, Any]) -> tuple[NewJob, str]:
-        """A job of this workflow in a flow, as it is sent, and its nonce.
+    async def new_node(self, input: InputT, options: Mapping[str, Any]) -> NewJob:
+        """A job of this workflow in a flow, as it is sent.
 
         Raises:
             InvalidArgumentError: An option cannot be used.
@@ -332,8 +333,8 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         group: str | None,
         run_in: Duration | None = None,
         run_at: datetime | None = None,
-    ) -> tuple[NewJob, str]:
-        """A job of this workflow whose group is known (see ``group_of``), as it is sent, and its nonce.
+    ) -> NewJob:
+        """A job of this workflow whose group is known (see ``group_of``), as it is sent.
 
         Raises:
             InvalidArgumentError: An option cannot be used.
@@ -362,7 +363,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             SerializationError: The input does not fit the workflow's schema.
         """
         where, rest = await self._where(input, {**options, "id": child_id})
-        new, _ = self.queue.prepare(self._text_of(input), where, rest)
+        new = self.queue.prepare(self._text_of(input), where, rest)
         return NewChild(path, self.id, new.id, new.spec, new.data)
 
     def observer(self) -> Observer | None:

@@ -99,8 +99,7 @@ class Producing(Steps):
             dedup = f"{kind} {UNIT} key" if kind else ""
             after = HALF * int(when or 0)
             at = "" if not when else f"+{after}" if when[0] == "+" else str(self.at(after))
-            text = msgspec.json.encode(spec).decode()
-            sent.append(NewJob(workflow, job_id, text, data, at, unique, dedup=dedup))
+            sent.append(NewJob(workflow, job_id, spec.run, spec.rest(), data, at, unique, dedup=dedup))
             due = self.model.now + after if when else None
             expected.append(self.model.add(workflow, job_id, spec, data, due=due, unique=unique, dedup=dedup))
         self.calls += 1

@@ -1,6 +1,6 @@
 --- Add jobs. The producer's calls are numbered: a number that was answered before changes nothing.
 --- keys: base
---- args: producer, number, jobs (workflow, id, spec, data, at, unique, waiter, dedup)*
+--- args: producer, number, jobs (workflow, rest of the spec, at, unique, waiter, dedup, jobs, (id, nonce, data)*)*
 --- returns: one text a job: empty when added, else nonce, state and id of the job that stands in its place
 --- @include add_simply
 local simply = addSimply()
@@ -13,6 +13,7 @@ if simply then return simply end
 --- @include read_receipt
 --- @include read_spec
 --- @include require_memory
+--- @include spec_text
 --- @include write_receipt
 local TOGETHER = 200
 requireMemory(KEYS[1])
@@ -21,27 +22,34 @@ local receipt = readReceipt(base, producer, number)
 if receipt then return receipt end
 local now, answers, promoted = readClock(), {}, {}
 -- simple jobs of one workflow that come after each other
-local row, ids, workflow = {}, {}, nil
+local row, ids, of = {}, {}, nil
 local function addRow()
-  if #row > 0 then addTogether(base, workflow, row, now, answers) end
+  if #row > 0 then addTogether(base, of, row, now, answers) end
   row, ids = {}, {}
 end
-for i = 3, #ARGV, 8 do
-  local id, text, data, at, unique, waiter, dedup = unpack(ARGV, i + 1, i + 7)
+local at = 3
+while at <= #ARGV do
+  local workflow, rest, instant, unique, waiter, dedup, jobs = unpack(ARGV, at, at + 6)
+  at = at + 7
   -- what has become due before this is runnable before this, whether or not a worker has looked
-  if not promoted[ARGV[i]] and (firstInstant(base, ARGV[i], 'delayed') or math.huge) <= now then
-    promoteDue(base, ARGV[i], now)
+  if not promoted[workflow] and (firstInstant(base, workflow, 'delayed') or math.huge) <= now then
+    promoteDue(base, workflow, now)
   end
-  promoted[ARGV[i]] = true
-  local spec = readSpec(text)
-  local simple = at == '' and dedup == '' and spec.expires == 0
-  if not simple or ARGV[i] ~= workflow or ids[id] or #row == TOGETHER then addRow() end
-  workflow = ARGV[i]
-  if simple then
-    row[#row + 1], ids[id] = { id, text, data, unique, waiter, spec }, true
-  else
-    answers[#answers + 1] = addJob(base, workflow, id, text, data, at, unique, waiter, dedup, now)
+  promoted[workflow] = true
+  local spec = readSpec(specText('', rest))
+  local simple = instant == '' and dedup == '' and spec.expires == 0
+  if workflow ~= of then addRow() end
+  of = workflow
+  for i = at, at + 3 * jobs - 1, 3 do
+    local id, nonce, data = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+    if not simple or ids[id] or #row == TOGETHER then addRow() end
+    if simple then
+      row[#row + 1], ids[id] = { id, specText(nonce, rest), data, unique, waiter, spec }, true
+    else
+      answers[#answers + 1] = addJob(base, workflow, id, specText(nonce, rest), data, instant, unique, waiter, dedup, now)
+    end
   end
+  at = at + 3 * jobs
 end
 addRow()
 writeReceipt(base, producer, number, answers)

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 import msgspec
 
 from ..calling import Caller
+from ..spec import spec_text
 from ..wire import Argument
 
 
 class NewJob(msgspec.Struct, frozen=True):
-    """A job as it is sent.
+    """A job as it is sent: its spec in two parts, its nonce ``run`` and the ``rest``.
 
     ``at``: empty for now, ``+ms`` from now, or an instant in ms. ``waiter``: who hears of it from the start, as
     ``waiters process`` or ``watchers process``. ``dedup``: ``throttle ms key`` or ``debounce ms key``.
@@ -16,12 +17,18 @@ class NewJob(msgspec.Struct, frozen=True):
 
     workflow: str
     id: str
-    spec: str
+    run: str
+    rest: str
     data: str
     at: str = ""
     unique: str = "live"
     waiter: str = ""
     dedup: str = ""
+
+    @property
+    def spec(self) -> str:
+        """Its spec."""
+        return spec_text(self.run, self.rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,28 @@ class Standing:
 async def add_jobs(call: Caller, *, producer: str, number: int, jobs: Sequence[NewJob]) -> list[Standing | None]:
     """Add jobs. For each None, or the job that stands in its place."""
     arguments: list[Argument] = [producer, number]
-    for new in jobs:
-        arguments += (new.workflow, new.id, new.spec, new.data, new.at, new.unique, new.waiter, new.dedup)
+    at = 0
+    while at < len(jobs):
+        first, those = jobs[at], list[Argument]()
+        while at < len(jobs) and _alike(jobs[at], first):
+            those += (jobs[at].id, jobs[at].run, jobs[at].data)
+            at += 1
+        arguments += (first.workflow, first.rest, first.at, first.unique, first.waiter, first.dedup)
+        arguments += (len(those) // 3, *those)
     answers: list[bytes] = await call("add_jobs", *arguments)
     return [_collision(answer) for answer in answers]
+
+
+def _alike(new: NewJob, first: NewJob) -> bool:
+    """Whether two jobs differ in nothing but their ids, nonces and payloads."""
+    return (
+        new.rest == first.rest
+        and new.workflow == first.workflow
+        and new.at == first.at
+        and new.waiter == first.waiter
+        and new.unique == first.unique
+        and new.dedup == first.dedup
+    )
 
 
 def _collision(answer: bytes) -> Standing | None:

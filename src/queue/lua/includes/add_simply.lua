@@ -5,6 +5,7 @@
 --- @include read_clock
 --- @include read_receipt
 --- @include require_memory
+--- @include spec_text
 --- @include write_receipt
 local PLACED_OTHERWISE = { '"group":', '"priority":', '"expires":' }
 
@@ -12,10 +13,10 @@ local PLACED_OTHERWISE = { '"group":', '"priority":', '"expires":' }
 --- nothing out of the ordinary about it. Everything is read before anything is written. Returns the answer, or nil where
 --- it takes more.
 local function addSimply()
-  if #ARGV ~= 10 or ARGV[7] ~= '' or ARGV[10] ~= '' then return nil end
-  local base, producer, number, workflow, id, spec = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+  if #ARGV ~= 12 or ARGV[5] ~= '' or ARGV[8] ~= '' then return nil end
+  local base, producer, number, workflow, id = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[10]
   for _, option in ipairs(PLACED_OTHERWISE) do
-    if string.find(spec, option, 1, true) then return nil end
+    if string.find(ARGV[4], option, 1, true) then return nil end
   end
   requireMemory(base)
   local job, now = keyOf(base, workflow, 'j', id), readClock()
@@ -29,12 +30,12 @@ local function addSimply()
     redis.call('ZREM', completed, id)
     redis.call('ZREM', cancelled, id)
   end
-  spec = string.format('{"created":%.0f,', now) .. string.sub(spec, 2)
-  local role, process = string.match(ARGV[9], '^(%a+) (.*)$')
+  local spec = string.format('{"created":%.0f,', now) .. string.sub(specText(ARGV[11], ARGV[4]), 2)
+  local role, process = string.match(ARGV[7], '^(%a+) (.*)$')
   if role then
-    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[6], 'spec', spec, role, process)
+    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[12], 'spec', spec, role, process)
   else
-    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[6], 'spec', spec)
+    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[12], 'spec', spec)
   end
   local place = frontOf(0) + redis.call('INCR', keyOf(base, workflow, 'pc'))
   redis.call('ZADD', keyOf(base, workflow, 'ready'), place, 'j:' .. id)
