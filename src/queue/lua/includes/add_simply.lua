@@ -33,9 +33,9 @@ local function addSimply()
   local spec = string.format('{"created":%.0f,', now) .. string.sub(specText(ARGV[11], ARGV[4]), 2)
   local role, process = string.match(ARGV[7], '^(%a+) (.*)$')
   if role then
-    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[12], 'spec', spec, role, process)
+    redis.call('HSET', job, 'data', ARGV[12], 'spec', spec, role, process)
   else
-    redis.call('HSET', job, 'state', 'waiting', 'data', ARGV[12], 'spec', spec)
+    redis.call('HSET', job, 'data', ARGV[12], 'spec', spec)
   end
   local place = frontOf(0) + redis.call('INCR', keyOf(base, workflow, 'pc'))
   redis.call('ZADD', keyOf(base, workflow, 'ready'), place, 'j:' .. id)

@@ -14,8 +14,10 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
       tries = tries + 1
       local id, place, n = string.sub(popped[i], 3), popped[i + 1], #claims
       local record = redis.call('HMGET', jobs .. id, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-      local is = record[1] == 'waiting'
-      if not is or record[4] or record[5] or record[6] or record[7] or string.find(record[3], '"expires":', 1, true) then
+      local is = true
+      -- as stateOf has it, a job without a state waits
+      if record[1] or not record[3] or record[4] or record[5] or record[6] or record[7]
+        or string.find(record[3], '"expires":', 1, true) then
         is = claimJob(base, workflow, index, id, place, token, now, true, claims)
       else
         redis.call('HSET', jobs .. id, 'state', 'active', 'token', token, 'score', place, 'started', now)

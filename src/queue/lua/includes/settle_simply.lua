@@ -42,7 +42,8 @@ local function settleSimply()
   for i = 1, #found, 2 do
     local next, n = string.sub(found[i], 3), #claims
     local record = redis.call('HMGET', jobs .. next, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-    if record[1] ~= 'waiting' or record[4] or record[5] or record[6] or record[7] then return nil end
+    -- as stateOf has it, a job without a state waits
+    if record[1] or not record[3] or record[4] or record[5] or record[6] or record[7] then return nil end
     claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = 1, next, record[2], record[3]
   end
 
