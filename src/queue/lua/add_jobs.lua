@@ -22,10 +22,10 @@ local receipt = readReceipt(base, producer, number)
 if receipt then return receipt end
 local now, answers, promoted = readClock(), {}, {}
 -- simple jobs of one workflow that come after each other
-local row, ids, of = {}, {}, nil
+local row, here, of = nil, {}, nil
 local function addRow()
-  if #row > 0 then addTogether(base, of, row, now, answers) end
-  row, ids = {}, {}
+  if row and row.ids[1] then addTogether(base, of, row, now, answers) end
+  row, here = { ids = {}, nonces = {}, data = {}, like = {} }, {}
 end
 local at = 3
 while at <= #ARGV do
@@ -37,14 +37,15 @@ while at <= #ARGV do
   end
   promoted[workflow] = true
   local spec = readSpec(specText('', rest))
-  local simple = instant == '' and dedup == '' and spec.expires == 0
+  local simple, like = instant == '' and dedup == '' and spec.expires == 0, { rest, unique, waiter, spec }
   if workflow ~= of then addRow() end
   of = workflow
   for i = at, at + 3 * jobs - 1, 3 do
     local id, nonce, data = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-    if not simple or ids[id] or #row == TOGETHER then addRow() end
+    if not simple or here[id] or #row.ids == TOGETHER then addRow() end
     if simple then
-      row[#row + 1], ids[id] = { id, specText(nonce, rest), data, unique, waiter, spec }, true
+      local n = #row.ids + 1
+      row.ids[n], row.nonces[n], row.data[n], row.like[n], here[id] = id, nonce, data, like, true
     else
       answers[#answers + 1] = addJob(base, workflow, id, specText(nonce, rest), data, instant, unique, waiter, dedup, now)
     end

@@ -4,18 +4,22 @@
 --- @include front_of
 --- @include key_of
 --- @include maintain_group
+--- @include read_limits
+--- @include spec_text
 
 --- Add jobs of one workflow, at most 200, of different ids, that can run at once and do not expire: each as `addJob`
 --- does it, but with few commands for all where nobody has one of the ids.
---- `jobs`: { id, spec as text, data, unique, waiter, spec }*. Enters an answer a job into `answers`.
+--- `jobs`: lists of their `ids`, `nonces` and `data`, and what they share with others (`like`: rest of the spec, unique,
+--- waiter, spec). Enters an answer a job into `answers`.
 local function addTogether(base, workflow, jobs, now, answers)
-  local keys, ids = {}, {}
-  for i, job in ipairs(jobs) do
-    keys[i], ids[i] = keyOf(base, workflow, 'j', job[1]), job[1]
-  end
+  local ids, nonces, data, like, keys = jobs.ids, jobs.nonces, jobs.data, jobs.like, {}
+  local key = keyOf(base, workflow, 'j', '')
+  for i, id in ipairs(ids) do keys[i] = key .. id end
   if redis.call('EXISTS', unpack(keys)) > 0 then
-    for _, job in ipairs(jobs) do
-      answers[#answers + 1] = addJob(base, workflow, job[1], job[2], job[3], '', job[4], job[5], '', now)
+    for i, id in ipairs(ids) do
+      local rest, unique, waiter = unpack(like[i])
+      answers[#answers + 1] =
+        addJob(base, workflow, id, specText(nonces[i], rest), data[i], '', unique, waiter, '', now)
     end
     return
   end
@@ -25,25 +29,26 @@ local function addTogether(base, workflow, jobs, now, answers)
     redis.call('ZREM', completed, unpack(ids))
     redis.call('ZREM', cancelled, unpack(ids))
   end
-  local counter = redis.call('INCRBY', keyOf(base, workflow, 'pc'), #jobs) - #jobs
-  local created, singles, lines = string.format('{"created":%.0f,', now), {}, {}
-  for i, job in ipairs(jobs) do
-    local text = created .. string.sub(job[2], 2)
-    if job[5] ~= '' then
-      local role, process = string.match(job[5], '^(%a+) (.*)$')
-      redis.call('HSET', keys[i], 'data', job[3], 'spec', text, role, process)
+  local counter = redis.call('INCRBY', keyOf(base, workflow, 'pc'), #ids) - #ids
+  local created, singles, lines = string.format('{"created":%.0f,"run":"', now), {}, {}
+  local emits = readLimits(base, workflow).stream > 0
+  for i, id in ipairs(ids) do
+    local rest, _, waiter, spec = unpack(like[i])
+    local text = created .. nonces[i] .. '"' .. rest
+    if waiter ~= '' then
+      local role, process = string.match(waiter, '^(%a+) (.*)$')
+      redis.call('HSET', keys[i], 'data', data[i], 'spec', text, role, process)
     else
-      redis.call('HSET', keys[i], 'data', job[3], 'spec', text)
+      redis.call('HSET', keys[i], 'data', data[i], 'spec', text)
     end
-    local spec = job[6]
-    local line, member = singles, 'j:' .. job[1]
+    local line, member = singles, 'j:' .. id
     if spec.group ~= '' then
-      line, member = lines[spec.group] or {}, job[1]
+      line, member = lines[spec.group] or {}, id
       lines[spec.group] = line
     end
     local n = #line
     line[n + 1], line[n + 2] = frontOf(spec.priority) + counter + i, member
-    emitEvent(base, workflow, 'added', job[1])
+    if emits then emitEvent(base, workflow, 'added', id) end
     answers[#answers + 1] = ''
   end
   if singles[1] then redis.call('ZADD', keyOf(base, workflow, 'ready'), unpack(singles)) end
