@@ -139,3 +139,12 @@ async def test_a_change_of_limiters_holds_at_once_for_what_they_have_refused(
             async with after_it.queue("calls", group_concurrency=None, limiters=listed).worker(done, safety=SAFETY):
                 for job in jobs:
                     await job.wait(10)
+
+
+async def test_more_limiters_than_a_claim_can_look_at_are_refused_where_they_would_hold(redis_url: str) -> None:
+    many = {f"l{n}": RateLimit(1, 1) for n in range(101)}
+    async with Namespace("n", redis=redis_url, limiters=many) as namespace:
+        namespace.queue("own", limiters=["l100"])
+        for limiters in (None, list(many)):
+            with pytest.raises(InvalidArgumentError, match="at most 100"):
+                namespace.queue("q", limiters=limiters)

@@ -11,6 +11,8 @@ from .options import Duration
 from .validation import check_choice, check_id, check_int, duration_ms
 
 MOST_STARTS: Final = 100_000
+# each is looked at by every claim
+MOST_LIMITERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,18 @@ def pack_limiters(limiters: Mapping[str, RateLimit]) -> str:
     return msgspec.json.encode(packed).decode()
 
 
-def pack_limiter_names(names: Sequence[str], limiters: Mapping[str, RateLimit]) -> str:
-    """A workflow's own list of limiters as JSON.
+def pack_limiter_names(names: Sequence[str] | None, limiters: Mapping[str, RateLimit]) -> str:
+    """A workflow's own list of limiters as JSON; of one that has none, that it has none.
 
     Raises:
-        InvalidArgumentError: The namespace has no limiter of a name.
+        InvalidArgumentError: The namespace has no limiter of a name, or too many would hold for the workflow.
     """
+    if len(limiters if names is None else names) > MOST_LIMITERS:
+        raise InvalidArgumentError(
+            f"at most {MOST_LIMITERS} rate limiters can hold for one workflow: name those that do, with limiters=[...]"
+        )
+    if names is None:
+        return "unset"
     if isinstance(names, str):
         raise InvalidArgumentError(f"limiters must be a list of names, not the text {names!r}")
     for name in names:

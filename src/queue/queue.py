@@ -104,7 +104,7 @@ class Queue(Listing, Stream):
         self.declared: Final[Mapping[str, int | str]] = {
             "concurrency": pack_cap(check_cap(concurrency, "concurrency")),
             "group": pack_cap(check_cap(group_concurrency, "group_concurrency")),
-            "limiters": "unset" if limiters is None else pack_limiter_names(limiters, namespace.limiters),
+            "limiters": pack_limiter_names(limiters, namespace.limiters),
             "stream": check_int(events, "events", 0, MOST_EVENTS) or "unset",
         }
         self._fields: Final = pack_options({**namespace.defaults, **defaults})

@@ -10,6 +10,7 @@
 --- @include spend_budgets when needed
 --- @include throttle_group when needed
 local UNCLAIMABLE_AT_ONCE = 64
+local GROUP_BUDGETS_AT_ONCE = 300
 local UNREADABLE_FOR = 5000
 local GROUP = 103 -- 'g'
 
@@ -19,15 +20,19 @@ local GROUP = 103 -- 'g'
 --- its place. Returns how many were claimed, when the budgets of all will let more start if they were what refused, and
 --- when that of a group will which has been told to stand aside.
 local function claimReady(base, workflow, index, room, token, lease, now, claims, claimed)
-  local shared, grouped, open, again = {}, {}, math.huge, 0
+  local shared, grouped, open, again, spare = {}, {}, math.huge, 0, UNCLAIMABLE_AT_ONCE
   if readLimits(base).limiters or readLimits(base, workflow).limiters then
     shared, grouped = openBudgets(base, workflow, now)
     if not shared then return 0, now + UNREADABLE_FOR end
     open, again = roomWithin(shared)
+    if #grouped > 0 then
+      local most = math.max(math.floor(GROUP_BUDGETS_AT_ONCE / #grouped), 1)
+      room, spare = math.min(room, most), math.min(spare, most)
+    end
   end
   local ready = keyOf(base, workflow, 'ready')
   local ids, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
-  while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE and not refused do
+  while #ids < room and tries < room + spare and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
     if #popped == 0 then break end
     -- the best place of a group that stands in line again: what was popped from behind it goes back

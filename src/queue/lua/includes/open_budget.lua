@@ -9,6 +9,7 @@ local function openBudget(base, budget, now)
   local forgotten = 0
   while old[forgotten + 1] and tonumber(old[forgotten + 1]) <= over do forgotten = forgotten + 1 end
   if forgotten > 0 then redis.call('LTRIM', starts, forgotten, -1) end
+  budget.again = nil
   budget.room = budget.limit - redis.call('LLEN', starts)
   if budget.room <= 0 then
     budget.room, budget.again = 0, tonumber(old[forgotten + 1] or over) + budget.window

@@ -2,7 +2,7 @@
 --- @include first_instant
 --- @include key_of
 --- @include read_spec
-local PROMOTED_AT_ONCE = 200
+local PROMOTED_AT_ONCE = 100
 local PROMOTED_LEFT = PROMOTED_AT_ONCE
 
 --- Make the delayed jobs that are due runnable, in due order, a bounded batch a script. One whose record is gone is dropped.

@@ -9,5 +9,6 @@ local function spendBudgets(base, budgets, starts, now)
     local key = keyOf(base, nil, '@limiter', budget.key)
     redis.call('RPUSH', key, unpack(times))
     redis.call('PEXPIRE', key, budget.window)
+    budget.room = budget.room - starts
   end
 end
