@@ -1,13 +1,16 @@
 """What a call costs does not grow with what waits: counted in commands that the server executes, not in time."""
 
+import re
 from collections.abc import Awaitable, Callable
+from importlib import resources
 from typing import Any
 
 import pytest
 
-from lanner.queue import Completed, Namespace, Queue
+from lanner.queue import Completed, Namespace, Queue, RateLimit
 from lanner.queue.queue import Added
 from lanner.queue.scripts.claiming import settle
+from lanner.queue.scripts.recording import take_event
 from support.costs import executed
 from support.servers import PrivateServer
 
@@ -100,3 +103,80 @@ async def test_other_calls_cost_no_more_however_many_jobs_wait(own_server: Priva
         grown = {command: count for command, count in costs[1][name].items() if count > costs[0][name].get(command, 0)}
         assert not grown, f"{name}: {grown}"
         assert not costs[1][name].keys() & READ_ALL
+
+
+# what these read whole is bounded: fields of limits, checkpoints whose number and size were looked at, 50 departures,
+# the workflows of the namespace and those that its cap refuses
+WHOLE_READS = {
+    "read_limits": "HGETALL",
+    "read_steps": "HGETALL",
+    "list_workers": "LRANGE",
+    "set_limits": "SMEMBERS",
+    "set_paused": "SMEMBERS",
+    "live_refusals": "ZRANGE",
+}
+READS_WHOLE = re.compile(
+    r"redis\.call\('(?:(SMEMBERS|HGETALL|HKEYS|HVALS|KEYS|SORT|COPY|ZUNIONSTORE|ZREMRANGEBYLEX|ZREMRANGEBYSCORE)"
+    r"|([LZ]RANGE)',[^\n]*, 0, -1[,)])"
+)
+
+
+def test_no_script_reads_or_writes_a_whole_structure_that_may_be_large() -> None:
+    folder = resources.files("lanner.queue") / "lua"
+    found: dict[str, str] = {}
+    for place in (folder, folder / "includes"):
+        for file in place.iterdir():
+            for match in READS_WHOLE.finditer(file.read_text() if file.name.endswith(".lua") else ""):
+                found[file.name.removesuffix(".lua")] = match[1] or match[2]
+    assert found == WHOLE_READS
+
+
+async def test_an_event_is_found_among_any_number_of_others(own_server: PrivateServer) -> None:
+    async with Namespace("n", redis=own_server.url) as namespace:
+        queue = namespace.queue("q")
+        job = await queue.add("x", id="a")
+        call = (await namespace.runtime()).call
+        (claim,) = (
+            await settle(call, worker="w", number=3, lease=60_000, total=1, outcomes=[], wants=[("q", 1)])
+        ).claims
+
+        def take() -> Awaitable[Any]:
+            return take_event(
+                call, workflow="q", id="a", token=claim.token, name="last", path=f"p{sent}", before="", otherwise=""
+            )
+
+        costs: list[dict[str, int]] = []
+        sent = 0
+        with own_server.client() as client:
+            for count in (10, 300):
+                while sent < count:
+                    sent += 1
+                    await job.send_event(f"event {sent % 7}", str(sent), event_id=str(sent))
+                for text in ("first", "second"):
+                    await job.send_event("last", text, event_id=f"{text} {sent}")
+                taken, cost = await executed(client, take)
+                assert taken == "first"
+                costs.append(cost)
+                sent += 1
+                assert await take() == "second"
+    # the first time the server is given the script
+    grown = {name: calls for name, calls in costs[1].items() if calls > costs[0].get(name, 0)}
+    assert not grown
+
+
+async def test_groups_whose_limiter_changes_stand_in_line_again_however_many(own_server: PrivateServer) -> None:
+    """A portion at a time, and none is lost between two."""
+    limit = RateLimit(1, 3600, per="group")
+    async with Namespace("n", redis=own_server.url, limiters={"l": limit}) as namespace:
+        queue = namespace.queue("q")
+        await namespace.store_limits("", "declared", namespace.declared)
+        await namespace.store_limits("q", "declared", queue.declared)
+        clerk = Clerk(queue)
+        await queue.send_many([queue.prepare("x", Added(group=f"g{n % 120}"), {}) for n in range(360)])
+        with own_server.client() as client:
+            # a call that meets nothing but spent budgets claims nothing
+            while client("ZCARD", f"{namespace.base}:q:throttled") < 120:
+                await clerk()
+            await namespace.store_limits("", "declared", {"limiters": "unset"})
+            assert not client("EXISTS", f"{namespace.base}:q:throttled")
+            assert client("ZCARD", f"{namespace.base}:q:ready") == 120
