@@ -38,6 +38,8 @@ CHECKS: dict[str, list[tuple[str, str]]] = {
             "readLimits(base, workflow).group > 0",
         ),
         ("redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group", "limits.group > 0"),
+        ("runs < most and", "true and"),
+        ("runs + 1 >= most", "false"),
     ],
 }
 

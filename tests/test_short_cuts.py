@@ -26,7 +26,7 @@ LONG_WAYS = {
         ("local simply = settleSimply()", "local simply"),
         ("local simply = addSimply()", "local simply"),
         ("kind == 'completed' and completeSimply(", "false and completeSimply("),
-        ("if grouped or namespace.limiters", "if true or namespace.limiters"),
+        ("if namespace.limiters or", "if true or namespace.limiters or"),
         ("assumeNoLimits(base, wants)\nlocal", "local"),
     ],
 }

@@ -33,7 +33,7 @@ LIMITS: Final = (
     ),
     lua(
         "a group's cap is looked at when it stands in line",
-        "maintain_group",
+        "line_up_group",
         "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group",
         "limits.group > 0",
         MODEL,
@@ -47,6 +47,8 @@ LIMITS: Final = (
                 "readLimits(base, workflow).group > 0",
             ),
             ("redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group", "limits.group > 0"),
+            ("runs < most and", "true and"),
+            ("runs + 1 >= most", "false"),
         ),
         (f"{FILLED}[group]", NESTED, MODEL),
     ),
@@ -128,7 +130,7 @@ LIMITS: Final = (
     ),
     lua(
         "a job that goes on takes nothing from its group's budget when it comes to the head",
-        "maintain_group",
+        "line_up_group",
         "if throttled and redis.call('HEXISTS', keyOf(base, workflow, 'j', head[1]), 'started') == 1 then",
         "if false then",
         "test_rate_limit_groups.py::test_a_job_goes_on_while_its_group_s_budget_is_spent",

@@ -8,7 +8,7 @@ ORDER: Final = (
     lua(
         "a group's next job stands in line when one has ended",
         "release_group",
-        "maintainGroup(base, workflow, spec.group)",
+        "lineUpGroup(base, workflow, spec.group)",
         "",
         f"{FILLED}[group]",
         MODEL,

@@ -72,9 +72,9 @@ releaseActive(base, over.released)
 enterCompleted(base, over.ended, now)
 for processes, said in pairs(over.pushed) do push(base, processes, said) end
 -- before anything is claimed: what ends with its parent is not to begin
-local follow, due, grouped = lookAhead(base, wants)
+local follow, due = lookAhead(base, wants)
 local more = follow and endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
-local claims, claimed, again = reserve(base, token, lease, total, wants, due, grouped, now, busy)
+local claims, claimed, again = reserve(base, token, lease, total, wants, due, now, busy)
 if more then again = now end
 if readLimits(base).concurrency < math.huge then wakeCapped(base, now) end
 for workflow, is in pairs(busy) do

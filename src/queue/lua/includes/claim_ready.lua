@@ -14,11 +14,10 @@ local GROUP_BUDGETS_AT_ONCE = 300
 local UNREADABLE_FOR = 5000
 local GROUP = 103 -- 'g'
 
---- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims`, and
---- as `workflow:id` into `claimed`.
---- A group's next job comes into the order as soon as the one before it is claimed. A job that the budgets refuse keeps
---- its place. Returns how many were claimed, when the budgets of all will let more start if they were what refused, and
---- when that of a group will which has been told to stand aside.
+--- Claim up to `room` of a workflow's runnable jobs, the best place first, into `claims`, and as
+--- `workflow:id` into `claimed`. A group's next job comes into the order as soon as the one before it is claimed. A job
+--- that the budgets refuse keeps its place. Returns how many were claimed, when the budgets of all will let more start if
+--- they were what refused, and when that of a group will which has been told to stand aside.
 local function claimReady(base, workflow, index, room, token, lease, now, claims, claimed)
   local shared, grouped, open, again, spare = {}, {}, math.huge, 0, UNCLAIMABLE_AT_ONCE
   if readLimits(base).limiters or readLimits(base, workflow).limiters then

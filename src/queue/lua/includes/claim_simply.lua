@@ -1,32 +1,56 @@
 --- @include claim_job when needed
+--- @include forget_group
 --- @include key_of
+--- @include maintain_group
+--- @include read_limits
 local UNCLAIMABLE_AT_ONCE = 64
+local GROUP = 103 -- 'g'
 
---- Claim up to `room` of a workflow's runnable jobs into `claims` and `claimed`, as `claimReady` does, where no group
---- waits, nothing limits the rate, and no events are written. Returns how many were claimed.
+--- Claim up to `room` of a workflow's runnable jobs into `claims` and `claimed`, as `claimReady` does, where nothing limits
+--- the rate and no events are written. Returns how many were claimed.
 local function claimSimply(base, workflow, index, room, token, lease, now, claims, claimed)
-  local ready, jobs = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', '')
-  local ids, leases, tries, deadline = {}, {}, 0, now + lease
+  local ready, jobs, deadline = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), now + lease
+  local ids, leases, tries, most = {}, {}, 0, readLimits(base, workflow).group
   while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE do
     local popped = redis.call('ZPOPMIN', ready, room - #ids)
     if not popped[1] then break end
+    -- the best place of a group that stands in line again: what was popped from behind it goes back
+    local soonest = math.huge
     for i = 1, #popped, 2 do
       tries = tries + 1
-      local id, place, n = string.sub(popped[i], 3), popped[i + 1], #claims
-      local record = redis.call('HMGET', jobs .. id, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-      local is = true
-      -- as stateOf has it, a job without a state waits
-      if record[1] or not record[3] or record[4] or record[5] or record[6] or record[7]
-        or string.find(record[3], '"expires":', 1, true) then
-        is = claimJob(base, workflow, index, id, place, token, now, true, claims)
-      else
-        redis.call('HSET', jobs .. id, 'state', 'active', 'token', token, 'score', place, 'started', now)
-        claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
+      local id, place, group, runs = string.sub(popped[i], 3), popped[i + 1], nil, nil
+      if string.byte(popped[i]) == GROUP then
+        group, runs = id, redis.call('SCARD', keyOf(base, workflow, 'ga', id))
+        local head = runs < most and redis.call('ZPOPMIN', keyOf(base, workflow, 'g', id)) or {}
+        id, place = head[1], head[2]
+      end
+      local is = id and true
+      if id then
+        local record = redis.call('HMGET', jobs .. id, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
+        -- as stateOf has it, a job without a state waits
+        if record[1] or not record[3] or record[4] or record[5] or record[6] or record[7]
+          or string.find(record[3], '"expires":', 1, true) then
+          is = claimJob(base, workflow, index, id, place, token, now, true, claims)
+        else
+          local n = #claims
+          redis.call('HSET', jobs .. id, 'state', 'active', 'token', token, 'score', place, 'started', now)
+          claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
+        end
       end
       if is then
-        local k = #ids + 1
-        local member = workflow .. ':' .. id
+        local k, member = #ids + 1, workflow .. ':' .. id
         ids[k], leases[2 * k - 1], leases[2 * k], claimed[#claimed + 1] = id, deadline, member, member
+        if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
+      end
+      if group and is and runs + 1 >= most then
+        -- it was popped from the line, and does not stand in it again
+        forgetGroup(base, workflow, group)
+      elseif group then
+        soonest = math.min(soonest, maintainGroup(base, workflow, group) or soonest)
+      end
+      if popped[i + 3] and soonest < tonumber(popped[i + 3]) then
+        for back = i + 2, #popped, 2 do redis.call('ZADD', ready, popped[back + 1], popped[back]) end
+        break
       end
     end
   end

@@ -2,18 +2,19 @@
 --- @include publish_end
 --- @include read_limits
 --- @include read_spec
+--- @include release_group
 local RESULT_TTL = 300000
 
---- Complete a job as `applyOutcome` does, where that takes little: it has no group, no parent and no children, nobody
---- watches it or wants it cancelled, and its result is kept for as long as it is by default.
+--- Complete a job as `applyOutcome` does, where that takes little: it has no parent and no children, nobody watches
+--- it or wants it cancelled, and its result is kept for as long as it is by default.
 --- Returns 1, 0 where the claim is lost and nothing was written, or nil: it takes more, and nothing was written.
 local function completeSimply(base, workflow, id, token, result, now, over)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'token', 'spec', 'waiters', 'cancel', 'watchers', 'parent', 'kids')
   if record[1] ~= token then return '0' end
   local spec = record[2]
-  if record[4] or record[5] or record[6] or record[7] or string.find(spec, '"group":', 1, true)
-    or string.find(spec, '"result_ttl":', 1, true) or readLimits(base, workflow).stream > 0 then
+  if record[4] or record[5] or record[6] or record[7] or string.find(spec, '"result_ttl":', 1, true)
+    or readLimits(base, workflow).stream > 0 then
     return nil
   end
   redis.call('HSET', job, 'state', 'completed', 'result', result, 'token', '', 'finished', now)
@@ -29,8 +30,12 @@ local function completeSimply(base, workflow, id, token, result, now, over)
   end
   local n = #ended
   released[#released + 1], ended[n + 1], ended[n + 2] = id, now + RESULT_TTL, id
-  if record[3] then
-    publishEnd(base, workflow, id, readSpec(spec), 'completed', result, true, { record[3], false }, over.pushed)
+  if record[3] or string.find(spec, '"group":', 1, true) then
+    local read = readSpec(spec)
+    releaseGroup(base, workflow, id, read)
+    if record[3] then
+      publishEnd(base, workflow, id, read, 'completed', result, true, { record[3], false }, over.pushed)
+    end
   end
   return '1'
 end

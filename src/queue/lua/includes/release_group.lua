@@ -1,9 +1,9 @@
 --- @include key_of
---- @include maintain_group
+--- @include line_up_group
 
 --- A claim is over: free its slot in its group, if it has one.
 local function releaseGroup(base, workflow, id, spec)
   if spec.group == '' then return end
   redis.call('SREM', keyOf(base, workflow, 'ga', spec.group), id)
-  maintainGroup(base, workflow, spec.group)
+  lineUpGroup(base, workflow, spec.group)
 end

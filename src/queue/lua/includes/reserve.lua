@@ -12,12 +12,11 @@
 --- @include readmit_groups when needed
 
 --- Claim up to `total` jobs of the workflows in `wants` ({ workflow, most }, in the order to try), within every cap; what
---- is due in them becomes runnable even where nothing is claimed (`due`: there may be something; `grouped`: there
---- may be groups).
+--- is due in them becomes runnable even where nothing is claimed (`due`: there may be something).
 --- Whoever leaves runnable work behind while there is capacity wakes another worker.
 --- Enters into `busy` whether something waits or runs for sure in a workflow. Returns the claims (see `settle`), their
 --- jobs as `workflow:id`, and the instant at which to look again (0: at once) or nil.
-local function reserve(base, token, lease, total, wants, due, grouped, now, busy)
+local function reserve(base, token, lease, total, wants, due, now, busy)
   local claims, claimed, again, refusals = {}, {}, nil, nil
   local namespace = readLimits(base)
   local function lookAt(instant) if instant and (again == nil or instant < again) then again = instant end end
@@ -25,9 +24,7 @@ local function reserve(base, token, lease, total, wants, due, grouped, now, busy
     local workflow = want[1]
     if due then
       local wakes, expires = firstInstant(base, workflow, 'delayed'), firstInstant(base, workflow, 'expiring')
-      if wakes and wakes <= now then
-        wakes, grouped = promoteDue(base, workflow, now), true
-      end
+      if wakes and wakes <= now then wakes = promoteDue(base, workflow, now) end
       if expires and expires <= now then expires = expireDue(base, workflow, now) end
       lookAt(wakes)
       lookAt(expires)
@@ -48,7 +45,7 @@ local function reserve(base, token, lease, total, wants, due, grouped, now, busy
       if admits and admits <= now then admits = readmitGroups(base, workflow, now) end
       lookAt(admits)
       if room > 0 then
-        if grouped or namespace.limiters or limits.limiters or limits.stream > 0 then
+        if namespace.limiters or limits.limiters or limits.stream > 0 then
           served, refusedUntil, asideUntil = claimReady(base, workflow, index, room, token, lease, now, claims, claimed)
         else
           served = claimSimply(base, workflow, index, room, token, lease, now, claims, claimed)
