@@ -63,6 +63,7 @@ class Side:
             assert any(piece in text for text in scripts), f"there is no such piece any more: {piece}"
             scripts = [text.replace(piece, instead) for text in scripts]
         self.settle, self.add = (client("SCRIPT", "LOAD", text) for text in scripts)
+        client("HSET", f"{base}:meta", "version", "1")  # as whoever connects finds it, or writes it
 
     def stored(self) -> dict[str, Any]:
         """Everything, whether it has a time to live included."""

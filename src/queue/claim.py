@@ -52,12 +52,15 @@ class Claim:
         spared: Reasons that do not end it: its end is decided already, and what is left of it is not to be cut short.
         settled: Called once its outcome is committed, with that; not when the claim was lost.
         ending: Called when the worker ends the run.
+        concludes: Whether what runs it says by ``conclude`` that it is over, a turn of the loop before its future does.
+        over: Called when it is over, with what came of it; None: it is.
     """
 
     __slots__ = (
         "_claimed_at",
         "_redis_ms",
         "_run",
+        "concludes",
         "data",
         "detail",
         "ended",
@@ -65,6 +68,7 @@ class Claim:
         "failures",
         "first",
         "id",
+        "over",
         "settled",
         "spared",
         "spec",
@@ -100,6 +104,8 @@ class Claim:
         self.spared = NONE_SPARED
         self.ending: Callable[[Claim], None] | None = None
         self.settled: Callable[[Outcome], None] | None = None
+        self.concludes = False
+        self.over: Callable[[Claim, Outcome | Exception], None] | None = None
         self._redis_ms = redis_ms
         self._claimed_at = claimed_at
         self._run: ClaimRun | None = None
@@ -133,9 +139,14 @@ class Claim:
             if self.ending is not None:
                 self.ending(self)
 
+    def conclude(self, result: Outcome | Exception) -> None:
+        """The run is over, with its outcome, or with what has kept it from one."""
+        if self.over is not None:
+            self.over(self, result)
+
     def let_go(self) -> None:
         """The run is over: forget what belongs to it, so that both are gone without the garbage collector."""
-        self.ending = self._run = None
+        self.ending = self.over = self._run = None
 
     def notify(self, event: str) -> None:
         """An event has arrived for the job."""

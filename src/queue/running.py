@@ -39,7 +39,8 @@ class Runs:
         self._decided: set[Claim] = set()
         self._by_job: dict[tuple[str, str], Claim] = {}
         self._of_workflow: dict[str, int] = dict.fromkeys(handlers, 0)
-        self._ending = self._watch_end
+        self._ending, self._over = self._watch_end, self._concluded
+        self._timers: dict[Claim, asyncio.TimerHandle] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         self._early: dict[str, list[list[str]]] = {}
@@ -76,19 +77,20 @@ class Runs:
         self._by_job[claim.workflow, claim.id] = claim
         self._of_workflow[claim.workflow] += 1
         self._idle.clear()
-        claim.ending = self._ending
-        timer = None
+        claim.ending, claim.over = self._ending, self._over
         if claim.spec.timeout:
-            timer = asyncio.get_running_loop().call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
+            loop = asyncio.get_running_loop()
+            self._timers[claim] = loop.call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
         answer = self._answer(claim, unread=unread)
         if isinstance(answer, asyncio.Future):
-            self._running[claim] = answer
-            answer.add_done_callback(partial(self._answered, claim, timer))
+            running = answer
+            if not claim.concludes:
+                answer.add_done_callback(partial(self._answered, claim))
         else:
-            task = asyncio.create_task(self._await(claim, timer, answer))
-            # where the loop makes eager tasks, it may have ended
-            if not task.done():
-                self._running[claim] = task
+            running = asyncio.create_task(self._await(claim, answer))
+        # it may have failed before it began, or the loop makes eager tasks
+        if claim.over is not None:
+            self._running[claim] = running
 
     def hand_back(self, claim: Claim) -> None:
         """Give a claim back without running it."""
@@ -140,7 +142,7 @@ class Runs:
             failed.set_result(_outcome_of_error(claim, error))
             return failed
 
-    async def _await(self, claim: Claim, timer: asyncio.TimerHandle | None, answer: Awaitable[Any]) -> None:
+    async def _await(self, claim: Claim, answer: Awaitable[Any]) -> None:
         # not before it runs: a task that is cancelled before its first step never takes it
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - it is one
@@ -149,17 +151,22 @@ class Runs:
             outcome = _outcome_of(claim, await answer)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
             outcome = _outcome_of_error(claim, error)
-        self._ended(claim, timer, outcome)
+        self._ended(claim, outcome)
 
-    def _answered(self, claim: Claim, timer: asyncio.TimerHandle | None, running: asyncio.Future[Any]) -> None:
+    def _answered(self, claim: Claim, running: asyncio.Future[Any]) -> None:
         try:
             outcome = _outcome_of(claim, running.result())
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
             outcome = _outcome_of_error(claim, error)
-        self._ended(claim, timer, outcome)
+        self._ended(claim, outcome)
 
-    def _ended(self, claim: Claim, timer: asyncio.TimerHandle | None, outcome: Outcome) -> None:
-        if timer is not None:
+    def _concluded(self, claim: Claim, result: Outcome | Exception) -> None:
+        self._ended(claim, _outcome_of_error(claim, result) if isinstance(result, Exception) else result)
+
+    def _ended(self, claim: Claim, outcome: Outcome) -> None:
+        if claim.over is None:
+            return  # it has concluded by itself
+        if self._timers and (timer := self._timers.pop(claim, None)) is not None:
             timer.cancel()
         self._running.pop(claim, None)
         self._of_workflow[claim.workflow] -= 1

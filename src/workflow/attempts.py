@@ -56,13 +56,16 @@ class Attempts:
 
     def __call__(self, claim: Claim) -> asyncio.Future[Outcome]:
         """Run a claim, to its outcome."""
+        claim.concludes = True
         observed = None if self.observer is None else self.observer.attempt(claim)
         attempt = Attempt(self, claim, observed)
         try:
             return attempt.start()
         except BaseException as error:  # noqa: BLE001 - what fails before the function runs fails its job
+            outcome = attempt.failed(error)
+            attempt.finish(outcome)
             future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            future.set_result(attempt.finish(attempt.failed(error)))
+            future.set_result(outcome)
             return future
 
 
@@ -106,8 +109,16 @@ class Attempt:
             return Failed(Failure.of(error))
         return decide(error, self._claim.spec, self._claim.failures)
 
-    def finish(self, outcome: Outcome) -> Outcome:
-        """It has ended; the outcome as it is committed."""
+    def finish(self, outcome: Outcome) -> None:
+        """It has ended: conclude with the outcome as it is committed."""
+        try:
+            result = self._finish(outcome)
+        except Exception as error:  # noqa: BLE001 - what fails after the function ran fails its job
+            self._claim.conclude(error)
+        else:
+            self._claim.conclude(result)
+
+    def _finish(self, outcome: Outcome) -> Outcome:
         claim, run = self._claim, self._run
         if run is not None:
             self._error = self._error or run.error

@@ -73,9 +73,12 @@ class Engine:
         self.tasks = NO_TASKS
         self.undos: tuple[Undo, ...] = ()
         self.undoing = False
-        under_way = self.calls.recorded.get(UNDER_WAY_PATH)
-        self.ending = None if under_way is None else Ending.read(under_way, values)
-        self.undos_known = int(self.calls.recorded.get(REGISTERED_PATH, 0))
+        self.ending: Ending | None = None
+        self.undos_known = 0
+        if recorded := self.calls.recorded:
+            under_way = recorded.get(UNDER_WAY_PATH)
+            self.ending = None if under_way is None else Ending.read(under_way, values)
+            self.undos_known = int(recorded.get(REGISTERED_PATH, 0))
 
     async def record(self, path: str, text: str) -> None:
         """Store a checkpoint.

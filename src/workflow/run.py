@@ -53,7 +53,7 @@ class Run:
         failures: int,
         journal: Journal,
         observed: ObservedAttempt | None = None,
-        finish: Callable[[Outcome], Outcome] | None = None,
+        finish: Callable[[Outcome], None] | None = None,
     ) -> None:
         """Make a run; nothing happens before ``start`` or ``execute``.
 
@@ -65,7 +65,8 @@ class Run:
             failures: Attempts that have failed before this one.
             journal: Where its checkpoints are.
             observed: What the attempt tells of itself, where anybody wants to know.
-            finish: Called when nothing of the run goes on; makes the outcome that is told of the one that it had.
+            finish: Called with the outcome as soon as nothing of the run goes on, a turn of the loop before whoever
+                awaits it hears of it.
         """
         self.ended: EndReason | None = None
         self.error: BaseException | None = None
@@ -381,13 +382,11 @@ class Run:
             self._timer.cancel()
         self._over = True
         self._engine.close()
-        if self._future.done():
-            return
         finish, self._finish = self._finish, None
-        try:
-            self._future.set_result(outcome if finish is None else finish(outcome))
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the outcome
-            self._future.set_exception(error)
+        if finish is not None:
+            finish(outcome)
+        if not self._future.done():
+            self._future.set_result(outcome)
 
     @property
     def _name(self) -> str:

@@ -376,13 +376,20 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         Raises:
             SerializationError: It does not fit the workflow's schema.
         """
-        return self._fitting(lambda: self.serializer.loads(text, self._input_type, convert=True))
+        try:
+            value: InputT = self.serializer.loads(text, self._input_type, convert=True)
+        except SerializationError as error:
+            raise self._misfit(error) from error
+        return value
 
     def _fitting(self, read: Callable[[], InputT]) -> InputT:
         try:
             return read()
         except SerializationError as error:
-            raise SerializationError(f"workflow {self.id!r}: the input does not fit its schema: {error}") from error
+            raise self._misfit(error) from error
+
+    def _misfit(self, error: SerializationError) -> SerializationError:
+        return SerializationError(f"workflow {self.id!r}: the input does not fit its schema: {error}")
 
     def read_output(self, text: str) -> OutputT:
         """A job's output from its result.

@@ -4,7 +4,6 @@
 --- @include key_of
 --- @include read_clock
 --- @include read_receipt
---- @include require_memory
 --- @include spec_text
 --- @include write_receipt
 local PLACED_OTHERWISE = { '"group":', '"priority":', '"expires":' }
@@ -18,7 +17,6 @@ local function addSimply()
   for _, option in ipairs(PLACED_OTHERWISE) do
     if string.find(ARGV[4], option, 1, true) then return nil end
   end
-  requireMemory(base)
   local job, now = keyOf(base, workflow, 'j', id), readClock()
   if readReceipt(base, producer, number) or redis.call('EXISTS', job, keyOf(base, workflow, 'limits')) > 0
     or (firstInstant(base, workflow, 'delayed') or math.huge) <= now then

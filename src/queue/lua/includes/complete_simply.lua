@@ -1,7 +1,6 @@
 --- @include key_of
 --- @include publish_end
 --- @include read_limits
---- @include read_spec
 --- @include release_group
 local RESULT_TTL = 300000
 
@@ -13,8 +12,10 @@ local function completeSimply(base, workflow, id, token, result, now, over)
   local record = redis.call('HMGET', job, 'token', 'spec', 'waiters', 'cancel', 'watchers', 'parent', 'kids')
   if record[1] ~= token then return '0' end
   local spec = record[2]
+  -- a group whose name is written with escapes is another case
+  local group = string.match(spec, '"group":"([^"\\]*)"')
   if record[4] or record[5] or record[6] or record[7] or string.find(spec, '"result_ttl":', 1, true)
-    or readLimits(base, workflow).stream > 0 then
+    or readLimits(base, workflow).stream > 0 or (not group and string.find(spec, '"group":', 1, true)) then
     return nil
   end
   redis.call('HSET', job, 'state', 'completed', 'result', result, 'token', '', 'finished', now)
@@ -30,12 +31,10 @@ local function completeSimply(base, workflow, id, token, result, now, over)
   end
   local n = #ended
   released[#released + 1], ended[n + 1], ended[n + 2] = id, now + RESULT_TTL, id
-  if record[3] or string.find(spec, '"group":', 1, true) then
-    local read = readSpec(spec)
-    releaseGroup(base, workflow, id, read)
-    if record[3] then
-      publishEnd(base, workflow, id, read, 'completed', result, true, { record[3], false }, over.pushed)
-    end
+  if group then releaseGroup(base, workflow, id, { group = group }) end
+  if record[3] then
+    local run = string.match(spec, '"run":"([^"]*)"')
+    publishEnd(base, workflow, id, { run = run }, 'completed', result, true, { record[3], false }, over.pushed)
   end
   return '1'
 end

@@ -3,7 +3,6 @@
 --- @include push
 --- @include read_clock
 --- @include read_receipt
---- @include require_memory
 --- @include rest_counter
 --- @include trim_ended
 --- @include write_receipt
@@ -12,11 +11,11 @@ local PUBLISHED_WHOLE = 16384
 
 --- What `settle` does, in few commands, for a call with one completed job or none that claims from one workflow, where
 --- nothing about either is out of the ordinary: no groups, limits, delays, expiries, checkpoints, parents or children,
---- nobody who watches. Everything is read before anything is written. Returns the answer, or nil where it takes more.
+--- nobody who watches. Everything is read before anything is written, and what is written first is refused where the
+--- server is out of memory. Returns the answer, or nil where it takes more.
 local function settleSimply()
   local commits = #ARGV == 14
   if not commits and #ARGV ~= 7 or commits and (ARGV[6] ~= 'completed' or ARGV[7] ~= ARGV[13]) then return nil end
-  requireMemory(KEYS[1])
   local base, number, workflow = KEYS[1], ARGV[2], ARGV[#ARGV - 1]
   local caller = ARGV[1] .. '/' .. number % 3
   if readReceipt(base, caller, number) then return nil end
