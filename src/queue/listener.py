@@ -102,33 +102,37 @@ class Listener:
         behind = self._claim_behind(self._call_behind)
         self._bare = behind is None
         try:
+            if behind is not None:
+                # it has its answer right after the pop, and its jobs come first
+                await behind
             popped = await pop
         except asyncio.CancelledError:
+            pop.cancel()
             if behind is not None:
                 behind.cancel()
             raise
         except (NotSentError, UnansweredError, ReplyError):
             if behind is None:
                 raise
-            # it says of the outage what there is to say, and is made until it is answered
-            await behind
+            # the claim has said of the outage what there is to say, and was made until it was answered
             self._may_have_missed()
         else:
-            await self._heard(popped, behind)
+            await self._heard(popped, claimed=behind is not None)
 
     def _may_have_missed(self) -> None:
         """A marker may have been popped whose name never arrived."""
         self.schedules()
         self._look()
 
-    async def _heard(self, popped: list[bytes] | None, behind: asyncio.Task[None] | None) -> None:
-        """What was popped, or nothing for long; a claim may have been made behind it."""
+    async def _heard(self, popped: list[bytes] | None, *, claimed: bool) -> None:
+        """What was popped, or nothing for long; whether a claim was made behind it."""
         key, text = ("", "") if popped is None else (popped[0].decode(), popped[1].decode())
         controls = key == self._control_key
         if controls and text != NUDGE:
             self._control(text.split("\n", 4))
-        if behind is not None:
-            await behind
+        if claimed:
+            # what ends at once is committed before the next pop goes out, which nobody waits for
+            await asyncio.sleep(0)
         elif not controls:
             self._look()
         if controls or popped is None:
