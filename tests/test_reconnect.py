@@ -208,6 +208,19 @@ async def test_a_server_without_memory_loses_nothing(own_server: PrivateServer) 
                 assert await results_of([running, behind, await adding]) == ["runs", "behind", "added"]
 
 
+async def test_nothing_is_added_where_the_server_is_without_memory(own_server: PrivateServer) -> None:
+    async with Namespace("n", redis=own_server.url, producer_timeout=0.5) as namespace:
+        queue = namespace.queue("q")
+        # an entry among the ended ones is looked at when a job is added
+        await (await queue.add("ended", run_in=60)).cancel()
+        with own_server.client() as client:
+            client("CONFIG", "SET", "maxmemory", "1")
+            with pytest.raises(RedisUnavailableError, match="OOM"):
+                await queue.add("one")
+            client("CONFIG", "SET", "maxmemory", "0")
+        assert (await queue.counts()).waiting == 0
+
+
 async def test_a_password_that_is_refused_for_a_while_does_not_end_a_worker(own_server: PrivateServer) -> None:
     desk = Desk()
     async with Namespace("n", redis=own_server.url, producer_timeout=1) as namespace:
