@@ -88,9 +88,9 @@ class Connector:
         connection: AbstractConnection = self._pool.connection_class(**self._pool.connection_kwargs)
         return connection
 
-    def link(self, *, timeout: float = CALL_TIMEOUT) -> Link:
-        """A link of its own; an answer may take ``timeout`` seconds."""
-        return Link(self.connection, timeout=timeout)
+    def link(self, *, timeout: float = CALL_TIMEOUT, patient: bool = False) -> Link:
+        """A link of its own; an answer may take ``timeout`` seconds. What a ``patient`` one sends gathers first."""
+        return Link(self.connection, timeout=timeout, patient=patient)
 
     def close(self) -> None:
         """Let go of the embedded server."""

@@ -35,10 +35,15 @@ class Link:
     ``UnansweredError``.
     """
 
-    def __init__(self, connect: Callable[[], AbstractConnection], *, timeout: float) -> None:
-        """Use connections that ``connect`` makes; silence may last ``timeout`` seconds."""
+    def __init__(self, connect: Callable[[], AbstractConnection], *, timeout: float, patient: bool = False) -> None:
+        """Use connections that ``connect`` makes; silence may last ``timeout`` seconds.
+
+        What a ``patient`` link sends goes after what others send in the same turn of the loop, together with what is
+        sent in the next one: nobody waits for its answers.
+        """
         self._connect = connect
         self._timeout = timeout
+        self._patient = patient
         self._wire: Wire | None = None
         self._opening: asyncio.Task[None] | None = None
         self._unsent: list[tuple[bytes, asyncio.Future[Any]]] = []
@@ -104,7 +109,10 @@ class Link:
             if self._watch is None:
                 self._watch = future.get_loop().call_later(self._timeout, self._look)
         self._waiting.append(future)
-        wire.send(packed, at_once=alone)
+        if self._patient:
+            wire.send_late(packed)
+        else:
+            wire.send(packed, at_once=alone)
 
     def _answered(self, answer: Any) -> None:
         future = self._waiting.popleft()

@@ -130,10 +130,7 @@ class Listener:
         controls = key == self._control_key
         if controls and text != NUDGE:
             self._control(text.split("\n", 4))
-        if claimed:
-            # what ends at once is committed before the next pop goes out, which nobody waits for
-            await asyncio.sleep(0)
-        elif not controls:
+        if not claimed and not controls:
             self._look()
         if controls or popped is None:
             return

@@ -45,7 +45,7 @@ class ReplyError(ServerError):
 class Wire(asyncio.Protocol):
     """Takes over a connection that redis-py has opened: address, TLS, user and database are its matter.
 
-    What is sent within one turn of the loop goes out in one write, if it is not to go at once. ``received`` may raise
+    What is sent within a turn of the loop goes out in one write, if it is not to go at once. ``received`` may raise
     ``BrokenError``.
     """
 
@@ -103,6 +103,12 @@ class Wire(asyncio.Protocol):
             return
         if not self._outgoing:
             self._loop.call_soon(self._flush)
+        self._outgoing.append(packed)
+
+    def send_late(self, packed: bytes) -> None:
+        """Send a packed command with whatever else is sent in this turn of the loop and in the next."""
+        if not self._outgoing:
+            self._loop.call_soon(self._loop.call_soon, self._flush)
         self._outgoing.append(packed)
 
     def _flush(self) -> None:

@@ -131,7 +131,7 @@ class Worker:
             return
         name = f"worker {self.id}"
         outage = Outage(name, self._report)
-        self._blocking = namespace.connector.link(timeout=self._safety + SLACK)
+        self._blocking = namespace.connector.link(timeout=self._safety + SLACK, patient=True)
         self.recorder = Recorder(call)
         self._leases = LeaseKeeper(
             namespace.connector,

@@ -9,9 +9,10 @@
 --- @include retain_children
 --- @include undo_children
 
---- Do some of what was put off, as it grows with the children of a job: to be cancelled with it, removed with it, or
---- released, where they were taken off its list (and groups to stand in line again, whose limiter has changed); and where they stay on it, to be retained no longer than they say
---- (retain), cancelled before it undoes (undo), left to themselves before it begins anew, or seen to before it runs again.
+--- Do some of what was put off, as it grows with the children of a job: those that were taken off its list are to be
+--- cancelled with it, removed with it, or released (and groups, whose limiter has changed, to stand in line again); those
+--- that stay on it are to be retained no longer than they say (retain), cancelled before it undoes (undo), left to
+--- themselves before it begins anew, or seen to before it runs again.
 --- Returns how much was done.
 local function endDescendants(base, limit, now)
   local cascades, ended = keyOf(base, nil, 'cascades'), 0
