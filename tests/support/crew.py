@@ -64,7 +64,11 @@ async def crew(
     process = _start(arguments, directory, output)
     at_work = Crew(process, output)
     try:
-        await wait_until(at_work.workers, STARTS_WITHIN)
+        try:
+            await wait_until(at_work.workers, STARTS_WITHIN)
+        except AssertionError as error:
+            error.add_note(f"the crew, whose process has ended with {process.poll()}, has said: {at_work.output!r}")
+            raise
         yield at_work
     finally:
         process.communicate()
