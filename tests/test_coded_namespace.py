@@ -15,6 +15,7 @@ from lanner import (
     Backoff,
     ChildFailedError,
     Context,
+    ContinueAsNew,
     InvalidArgumentError,
     Job,
     JobCancelledError,
@@ -377,6 +378,44 @@ async def test_a_failure_whose_text_the_codec_refuses_fails_the_job_all_the_same
                 await job.wait(timeout=30)
     assert failed.value.type == "KeyError"
     assert "could not be stored: the codec cannot encode it" in failed.value.message
+
+
+class Panic(BaseException):
+    """What an extension raises that has panicked: no ``Exception``."""
+
+
+class Panicking(Compressed):
+    """It panics over some texts."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def encode(self, text: str, /) -> str:
+        if "refuse this" in text:
+            raise self._error
+        return super().encode(text)
+
+
+@pytest.mark.parametrize("kind", [Panic, SystemExit, asyncio.CancelledError])
+@pytest.mark.parametrize("what", ["result", "failure", "next input"])
+async def test_a_codec_that_panics_over_an_outcome_fails_its_job_and_frees_the_slot(
+    server: Server, namespace_id: str, what: str, kind: type[BaseException]
+) -> None:
+    async def run(ctx: Context[str]) -> str:
+        text = ctx.input.replace("accept", "refuse")
+        if what == "failure" and text != ctx.input:
+            raise KeyError(text)
+        if what == "next input" and text != ctx.input:
+            raise ContinueAsNew(text)
+        return text
+
+    async with WorkflowNamespace(namespace_id, redis=server.url, codec=Panicking(kind("refused"))) as namespace:
+        workflow = namespace.create_workflow("flow", run=run)
+        async with workflow.worker(concurrency=1):
+            job = await workflow.run("accept this")
+            with pytest.raises(JobFailedError):
+                await job.wait(timeout=30)
+            assert await workflow.execute("a result", timeout=30) == "a result"
 
 
 @pytest.mark.parametrize(

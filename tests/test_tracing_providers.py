@@ -2,7 +2,14 @@
 
 import subprocess
 import sys
+from typing import Any
 
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.trace import SpanKind
+
+from lanner import Context, JobFailedError, WorkflowNamespace
 from support.servers import Server
 
 PROGRAM = """
@@ -70,3 +77,28 @@ trace.set_tracer_provider(provider)
 """
     after = "print(*sorted(span.name for span in exporter.get_finished_spans()), sep=', ')"
     assert ran(server, namespace_id, before, after) == "process flow, send flow, step double\n"
+
+
+class Broken(Sampler):
+    """It breaks down over the spans of consumers."""
+
+    def should_sample(self, *about: Any, **more: Any) -> SamplingResult:
+        if SpanKind.CONSUMER in (*about, *more.values()):
+            raise ZeroDivisionError("a mistake of the sampler's")
+        return SamplingResult(Decision.RECORD_AND_SAMPLE)
+
+    def get_description(self) -> str:
+        return "broken"
+
+
+async def test_a_sampler_that_raises_fails_the_attempt_and_frees_its_slot(server: Server, namespace_id: str) -> None:
+    async def echo(ctx: Context[str]) -> str:
+        return ctx.input
+
+    provider = TracerProvider(sampler=Broken())
+    async with WorkflowNamespace(namespace_id, redis=server.url, tracer_provider=provider) as namespace:
+        workflow = namespace.create_workflow("flow", run=echo)
+        async with workflow.worker(concurrency=1):
+            for _ in range(2):
+                with pytest.raises(JobFailedError, match="a mistake of the sampler's"):
+                    await workflow.execute("x", timeout=30)

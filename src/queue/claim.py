@@ -105,7 +105,7 @@ class Claim:
         self.ending: Callable[[Claim], None] | None = None
         self.settled: Callable[[Outcome], None] | None = None
         self.concludes = False
-        self.over: Callable[[Claim, Outcome | Exception], None] | None = None
+        self.over: Callable[[Claim, Outcome | BaseException], None] | None = None
         self._redis_ms = redis_ms
         self._claimed_at = claimed_at
         self._run: ClaimRun | None = None
@@ -139,7 +139,7 @@ class Claim:
             if self.ending is not None:
                 self.ending(self)
 
-    def conclude(self, result: Outcome | Exception) -> None:
+    def conclude(self, result: Outcome | BaseException) -> None:
         """The run is over, with its outcome, or with what has kept it from one."""
         if self.over is not None:
             self.over(self, result)

@@ -54,6 +54,7 @@ class Grouper(Generic[ItemT, ResultT]):
         self._pumps: dict[asyncio.Task[None], list[_Entry[ItemT, ResultT]]] = {}
         # one timer for all: items time out in the order in which they came
         self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
 
     @property
     def idle(self) -> bool:
@@ -67,14 +68,14 @@ class Grouper(Generic[ItemT, ResultT]):
         self._pending.append(_Entry(item, future, time.monotonic()))
         pumps = len(self._pumps)
         if not pumps or (pumps == 1 and self._beside is not None and len(self._pending) == self._beside):
-            # not by the loop's factory: it must not begin before it is known
-            self._pumps[asyncio.Task(self._run(), loop=loop, name="lanner grouper")] = []
+            self._start_pump(loop)
         if self._timer is None and self._timeout is not None:
             self._timer = loop.call_later(self._timeout, self._look, self._timeout)
         return future
 
     async def aclose(self) -> None:
         """Stop sending; what was not answered fails."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         pumps = tuple(self._pumps)
@@ -113,9 +114,20 @@ class Grouper(Generic[ItemT, ResultT]):
         finally:
             self._end(own)
 
+    def _start_pump(self, loop: asyncio.AbstractEventLoop) -> None:
+        # not by the loop's factory: it must not begin before it is known
+        pump = asyncio.Task(self._run(), loop=loop, name="lanner grouper")
+        self._pumps[pump] = []
+        # somebody who cancels all tasks may do so before its first step, which it never takes then
+        pump.add_done_callback(self._end)
+
     def _end(self, pump: asyncio.Task[None]) -> None:
-        left = self._pumps.pop(pump, [])
-        if not self._pumps:
+        left = self._pumps.pop(pump, None)
+        if left is None:
+            return
+        if not self._pumps and not self._closed and any(not entry.future.done() for entry in self._pending):
+            self._start_pump(pump.get_loop())
+        elif not self._pumps:
             left, self._pending = [*left, *self._pending], []
         _fail(left, ClosedError("closed before an answer came; it may have been done"))
 

@@ -71,6 +71,7 @@ class Link:
             if self._opening is None:
                 # not by the loop's factory: it must not end before it is known
                 self._opening = asyncio.Task(self._open(), loop=loop, name="lanner link")
+                self._opening.add_done_callback(self._opened)
         return future
 
     async def aclose(self) -> None:
@@ -100,6 +101,14 @@ class Link:
         for packed, future in unsent:
             if not future.done():
                 self._send(wire, packed, future)
+
+    def _opened(self, opening: asyncio.Task[None]) -> None:
+        """Somebody who cancels all tasks may have cancelled it, be it before its first step."""
+        if self._opening is opening:
+            self._opening = None
+        if opening.cancelled() and self._opening is None and self._wire is None:
+            unsent, self._unsent = self._unsent, []
+            _fail([future for _, future in unsent], NotSentError("the opening of the connection was cancelled"))
 
     def _send(self, wire: Wire, packed: bytes, future: asyncio.Future[Any]) -> None:
         # a call that has the wire to itself goes at once

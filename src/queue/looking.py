@@ -50,8 +50,10 @@ class Looker:
         self._call = call
         self._process = process
         self._gathered: list[Waiter] = []
+        self._looked_for: list[Waiter] = []
         self._task: asyncio.Task[None] | None = None
         self._alone = False
+        self._closed = False
 
     @property
     def idle(self) -> bool:
@@ -74,22 +76,35 @@ class Looker:
         """Look together with others. The waiter hears of errors too."""
         self._gathered.append(waiter)
         if self._task is None:
-            # not by the loop's factory: it must not end before it is known
-            self._task = asyncio.Task(self._run(), name="lanner looker")
+            self._start()
 
     async def aclose(self) -> None:
         """Look no more."""
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
+    def _start(self) -> None:
+        # not by the loop's factory: it must not end before it is known
+        self._task = asyncio.Task(self._run(), name="lanner looker")
+        self._task.add_done_callback(self._ended)
+
     async def _run(self) -> None:
-        try:
-            while self._gathered:
-                group, self._gathered = self._gathered[:MOST_AT_ONCE], self._gathered[MOST_AT_ONCE:]
-                await self._look_together(group)
-        finally:
+        while self._gathered:
+            group, self._gathered = self._gathered[:MOST_AT_ONCE], self._gathered[MOST_AT_ONCE:]
+            self._looked_for = group
+            await self._look_together(group)
+        self._looked_for, self._task = [], None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Somebody who cancels all tasks may have cancelled it, be it before its first step: look again."""
+        if self._task is task and not self._closed:
+            waiters, self._looked_for = [*self._looked_for, *self._gathered], []
+            self._gathered = [waiter for waiter in waiters if not waiter.future.done()]
             self._task = None
+            if self._gathered:
+                self._start()
 
     async def _look_together(self, waiters: Sequence[Waiter]) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,6 +88,7 @@ class Runs:
                 answer.add_done_callback(partial(self._answered, claim))
         else:
             running = asyncio.create_task(self._await(claim, answer))
+            running.add_done_callback(partial(self._task_ended, claim, answer))
         # it may have failed before it began, or the loop makes eager tasks
         if claim.over is not None:
             self._running[claim] = running
@@ -153,6 +154,13 @@ class Runs:
             outcome = _outcome_of_error(claim, error)
         self._ended(claim, outcome)
 
+    def _task_ended(self, claim: Claim, answer: Awaitable[Any], task: asyncio.Task[None]) -> None:
+        """Somebody who cancels all tasks may have cancelled one before its first step, which it never takes then."""
+        if task.cancelled() and claim.over is not None:
+            if isinstance(answer, Coroutine):
+                answer.close()
+            self._ended(claim, _outcome_of_error(claim, asyncio.CancelledError()))
+
     def _answered(self, claim: Claim, running: asyncio.Future[Any]) -> None:
         try:
             outcome = _outcome_of(claim, running.result())
@@ -160,8 +168,8 @@ class Runs:
             outcome = _outcome_of_error(claim, error)
         self._ended(claim, outcome)
 
-    def _concluded(self, claim: Claim, result: Outcome | Exception) -> None:
-        self._ended(claim, _outcome_of_error(claim, result) if isinstance(result, Exception) else result)
+    def _concluded(self, claim: Claim, result: Outcome | BaseException) -> None:
+        self._ended(claim, _outcome_of_error(claim, result) if isinstance(result, BaseException) else result)
 
     def _ended(self, claim: Claim, outcome: Outcome) -> None:
         if claim.over is None:

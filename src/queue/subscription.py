@@ -52,6 +52,7 @@ class Subscription:
         """
         if self._task is None and not self._closed:
             self._task = asyncio.create_task(self._listen(), name="lanner subscription")
+            self._task.add_done_callback(self._ended)
         await self._open.wait()
         if self._closed:
             raise ClosedError("the namespace has been closed")
@@ -63,6 +64,12 @@ class Subscription:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    def _ended(self, _: asyncio.Task[None]) -> None:
+        """Somebody who cancels all tasks has cancelled it: whoever waits next opens the channel again."""
+        if not self._closed:
+            self._open.clear()
+            self._gap, self._task = True, None
 
     async def _listen(self) -> None:
         while True:

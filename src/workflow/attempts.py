@@ -57,8 +57,7 @@ class Attempts:
     def __call__(self, claim: Claim) -> asyncio.Future[Outcome]:
         """Run a claim, to its outcome."""
         claim.concludes = True
-        observed = None if self.observer is None else self.observer.attempt(claim)
-        attempt = Attempt(self, claim, observed)
+        attempt = Attempt(self, claim)
         try:
             return attempt.start()
         except BaseException as error:  # noqa: BLE001 - what fails before the function runs fails its job
@@ -74,10 +73,10 @@ class Attempt:
 
     __slots__ = ("_attempts", "_claim", "_error", "_observed", "_run")
 
-    def __init__(self, attempts: Attempts, claim: Claim, observed: ObservedAttempt | None) -> None:
+    def __init__(self, attempts: Attempts, claim: Claim) -> None:
         self._attempts = attempts
         self._claim = claim
-        self._observed = observed
+        self._observed: ObservedAttempt | None = None
         self._run: Run | None = None
         self._error: BaseException | None = None
 
@@ -85,6 +84,8 @@ class Attempt:
         """Start the run."""
         attempts, claim = self._attempts, self._claim
         assert attempts.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
+        if attempts.observer is not None:
+            self._observed = attempts.observer.attempt(claim)
         run = self._run = Run(
             attempts.program,
             attempts.workflow.read_input(claim.data),
@@ -113,7 +114,7 @@ class Attempt:
         """It has ended: conclude with the outcome as it is committed."""
         try:
             result = self._finish(outcome)
-        except Exception as error:  # noqa: BLE001 - what fails after the function ran fails its job
+        except BaseException as error:  # noqa: BLE001 - what fails after the function ran fails its job
             self._claim.conclude(error)
         else:
             self._claim.conclude(result)

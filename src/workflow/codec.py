@@ -155,7 +155,9 @@ PLAIN: Final = Notes(None)
 def _encoded(codec: Codec, text: str) -> str:
     try:
         coded: str = codec.encode(text)
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # an extension that panics raises one that is no Exception
         raise SerializationError(f"the codec cannot encode it: {_named(error)}") from error
     coded = _checked(coded, "encode")
     try:
@@ -174,7 +176,9 @@ def _checked(text: object, method: str) -> str:
 def _decoded(codec: Codec, coded: str) -> str:
     try:
         text: str = codec.decode(coded)
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # as above
         raise SerializationError(
             f"the codec refuses it ({_named(error)}): every process of a namespace needs the codec, and the keys, that "
             "it was written with"
@@ -182,5 +186,5 @@ def _decoded(codec: Codec, coded: str) -> str:
     return _checked(text, "decode")
 
 
-def _named(error: Exception) -> str:
+def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..errors import ContinueAsNew, SerializationError
+from ..errors import ContinueAsNew
 from ..queue.claim import EndReason
 from ..queue.deciding import decide
 from ..queue.outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Released, Retry, Suspended
@@ -179,10 +179,11 @@ class Run:
                 self._main_ended()
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if self._main_done:
+            return
         if task.cancelled() and self._forced is None:  # before its first step
             self._raised(asyncio.CancelledError())
-        if not self._main_done:
-            self._main_ended()
+        self._main_ended()
 
     def _thread_ended(self, value: Any, error: BaseException | None) -> None:
         if error is not None:
@@ -199,7 +200,7 @@ class Run:
         if self._forced is None and self._engine.ending is None:
             try:
                 self._outcome = Completed(self._values.dump(value, "its result"))
-            except SerializationError as error:
+            except BaseException as error:  # noqa: BLE001 - a serializer may raise anything: extensions panic so
                 self._outcome = self._decide(error)
 
     def _raised(self, error: BaseException) -> None:
@@ -212,7 +213,7 @@ class Run:
     def _continued(self, signal: ContinueAsNew) -> Outcome:
         try:
             return Continued(self._values.dump(signal.input, "its next input"))
-        except SerializationError as error:
+        except BaseException as error:  # noqa: BLE001 - as above
             return self._decide(error)
 
     async def _undo(self, ending: Ending) -> None:
