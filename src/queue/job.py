@@ -16,8 +16,9 @@ from ..errors import (
     WaitTimeoutError,
 )
 from . import keys
+from .names import new_nonce
 from .notes import log_line
-from .options import Duration, new_nonce
+from .options import Duration
 from .outcome import Failure
 from .scripts.controlling import cancel_job
 from .scripts.descending import ChildEntry, Policy, list_children, set_policy

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from ..errors import InvalidArgumentError
 from . import keys
 from .calling import Caller
-from .options import Duration, new_nonce
+from .names import new_nonce
+from .options import Duration
 from .scripts.controlling import remove_jobs, retry_jobs
 from .scripts.listing import Sizes, count_groups, count_jobs, list_jobs, oldest_ungrouped
 from .validation import check_choice, check_free_id, check_int, duration_ms

@@ -1,7 +1,5 @@
 """A job's options: what may be given, checked before anything is sent, and packed into its spec."""
 
-import base64
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -143,37 +141,6 @@ def pack_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def new_names() -> tuple[str, str]:
-    """An id that nobody else has, and a nonce, the mark of a new life of a job."""
-    try:
-        letters = _made.pop()
-    except IndexError:
-        # the system is asked for many at once: that takes as long as for one
-        text = base64.urlsafe_b64encode(os.urandom(_BYTES * _MADE_AT_ONCE)).decode()
-        letters, *more = (text[at : at + _LETTERS] for at in range(0, len(text), _LETTERS))
-        _made.extend(more)
-    return letters[:_OF_ID], letters[_OF_ID:]
-
-
-_BYTES: Final = 18
-_LETTERS: Final = 24
-_OF_ID: Final = 16
-_MADE_AT_ONCE: Final = 128
-_made: Final[list[str]] = []
-# a process that was forked makes its own
-os.register_at_fork(after_in_child=_made.clear)
-
-
-def new_nonce() -> str:
-    """The mark of a new life of a job."""
-    return new_names()[1]
-
-
-def new_id() -> str:
-    """An id that nobody else has."""
-    return new_names()[0]
-
-
 __all__ = [
     "UNSET",
     "Backoff",
@@ -181,8 +148,5 @@ __all__ = [
     "JobOptions",
     "KeepFailed",
     "Unset",
-    "new_id",
-    "new_names",
-    "new_nonce",
     "pack_options",
 ]

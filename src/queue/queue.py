@@ -14,8 +14,9 @@ from . import keys
 from .job import Job
 from .limits import pack_cap, pack_limiter_names
 from .listing import Listing
+from .names import new_names, new_nonce
 from .notes import LOG_LINES, LONGEST_LINE, check_progress, log_entry
-from .options import UNSET, Duration, Unset, new_names, new_nonce, pack_options
+from .options import UNSET, Duration, Unset, pack_options
 from .scheduling import Schedules
 from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused

@@ -13,7 +13,7 @@ import msgspec
 from ..errors import InvalidArgumentError
 from .cadence import Cadence
 from .duty import Duty
-from .options import new_id, new_nonce
+from .names import new_id, new_nonce
 from .scripts.scheduling import DueSchedule, due_schedules, fire_schedule
 from .spec import Spec
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InvalidArgumentError, ScheduleNotFoundError
 from . import keys
 from .cadence import Cadence
-from .options import new_nonce
+from .names import new_nonce
 from .schedules import Schedule, fire_name, read_schedule, timing_of
 from .scripts.scheduling import Overlap, pause_schedule, remove_schedule, set_schedule
 from .validation import check_choice, check_free_id

@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import InvalidArgumentError, JobAlreadyExistsError, RedisUnavailableError, UnsentJobsError
 from ..queue.job import Job as QueueJob
-from ..queue.options import new_id
+from ..queue.names import new_id
 from ..queue.queue import MOST_AT_ONCE
 from ..queue.spec import Spec
 from ..queue.validation import check_choice

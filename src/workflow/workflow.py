@@ -14,7 +14,8 @@ from typing_extensions import TypeVar
 from ..errors import InvalidArgumentError, SerializationError
 from ..queue.cadence import CatchUp, cadence
 from ..queue.listing import State
-from ..queue.options import Duration, new_id
+from ..queue.names import new_id
+from ..queue.options import Duration
 from ..queue.queue import Added
 from ..queue.schedules import Schedule
 from ..queue.scripts.adding import NewJob
