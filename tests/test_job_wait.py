@@ -234,9 +234,9 @@ async def test_a_handle_of_a_replaced_life_says_that_its_result_is_gone(namespac
         first = await queue.add("one", id="a", result_ttl=60)
         assert await first.wait(PATIENCE) == "one"
         second = await queue.add("two", id="a", run_in=3600)
-        with pytest.raises(ResultExpiredError, match="its record is gone"):
+        with pytest.raises(ResultExpiredError, match="its id was used again"):
             await first.wait(PATIENCE)
-        with pytest.raises(ResultExpiredError):
+        with pytest.raises(ResultExpiredError, match="its id was used again"):
             await first.record()
         waiting = asyncio.create_task(second.wait(PATIENCE))
         await queue.promote("a")

@@ -131,7 +131,7 @@ async def test_twenty_sweeps_at_once_return_a_job_once(server: Server, namespace
         await asyncio.sleep(0.01)
         calls = [(await each.runtime()).call for each in spaces]
         swept = await asyncio.gather(*(sweep_claims(call, lease=1000, interval=0, limit=10) for call in calls))
-        assert sum(each.recovered for each in swept) == 1
+        assert [name for each in swept for name in each.recovered] == [f"q:{job.id}"]
         assert (await job.record()).stalls == 1
         await spaces[0].queue("q").remove(job.id)
 
@@ -147,11 +147,26 @@ async def test_thousands_of_expired_claims_come_back_in_bounded_calls(namespace:
     call = (await namespace.runtime()).call
     returned: list[int] = []
     while look("EXISTS", "active"):
-        returned.append((await sweep_claims(call, lease=1000, interval=0, limit=200)).recovered)
+        returned.append(len((await sweep_claims(call, lease=1000, interval=0, limit=200)).recovered))
     assert returned == [200] * 40
     assert not look("EXISTS", "q:active")
     assert (await queue.counts()).waiting == count
     assert await queue.remove_all("waiting") == count
+
+
+async def test_the_log_names_the_jobs_of_lost_workers(namespace: Namespace, caplog: pytest.LogCaptureFixture) -> None:
+    queue, desk = namespace.queue("q"), Desk(is_open=True)
+    jobs = [await queue.add("x", id=f"job {number}") for number in range(12)]
+    doomed = await queue.add("x", id="doomed", max_stalled=0, priority=1)
+    await vanish(namespace, "q", 13)
+    await asyncio.sleep(0.01)
+    async with worker_of(queue, desk, lease=LEASE):
+        await results_of(jobs)
+    said = [record.message for record in caplog.records if record.name == "lanner.queue.sweep"]
+    assert "jobs that failed, as their workers were lost once too often: 1 (q:doomed)" in said
+    [(count, names)] = [text.split(": ", 1)[1].split(" (", 1) for text in said if "go back" in text]
+    assert (count, names.count("q:job "), names.endswith(" and 2 more)")) == ("12", 10, True)
+    await queue.remove(doomed.id)
 
 
 async def test_a_sweep_that_nobody_finished_is_finished_by_the_next(namespace: Namespace, look: Look) -> None:
@@ -161,7 +176,7 @@ async def test_a_sweep_that_nobody_finished_is_finished_by_the_next(namespace: N
         await vanish(namespace, "q", 250)
     await asyncio.sleep(0.01)
     swept = await sweep_claims((await namespace.runtime()).call, lease=1000, interval=0, limit=200)
-    assert (swept.recovered, swept.again_ms) == (200, 0)
+    assert (len(swept.recovered), swept.again_ms) == (200, 0)
     assert look("ZCARD", "active") == 300
     async with worker_of(queue, desk, lease=LEASE, concurrency=100):
         await results_of(jobs)
@@ -177,7 +192,7 @@ async def test_the_fleet_sweeps_once_an_interval_and_no_lock_outlives_its_owner(
     await vanish(namespace, "q")
     await asyncio.sleep(0.01)
     look("SET", "swept", look.now())  # somebody has swept, or has been killed when he was about to
-    assert (await sweep_claims(call, lease=60_000, interval=30_000, limit=10)).recovered == 0
+    assert (await sweep_claims(call, lease=60_000, interval=30_000, limit=10)).recovered == []
     async with worker_of(queue, desk, lease=LEASE):
         await job.wait(PATIENCE)
 
@@ -190,7 +205,7 @@ async def test_where_nobody_has_swept_for_long_workers_get_one_more_lease(namesp
     await vanish(namespace, "q")
     await asyncio.sleep(0.01)
     look("SET", "swept", look.now() - 600_000)
-    assert (await sweep_claims(call, lease=10_000, interval=5_000, limit=10)).recovered == 0
+    assert (await sweep_claims(call, lease=10_000, interval=5_000, limit=10)).recovered == []
     assert float(look("ZSCORE", "active", "q:a")) > look.now() + 5_000
     look.expire_lease("q", "a")
     async with worker_of(queue, desk, lease=LEASE):

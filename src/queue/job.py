@@ -136,8 +136,9 @@ class Job:
         if state == "removed":
             return JobNotFoundError(f"{what} was removed", workflow=self.queue.id, job_id=self.id)
         if self.run:
+            why = "its id was used again" if state == "replaced" else "its result_ttl is over, or it was never sent"
             return ResultExpiredError(
-                f"{what} has ended, and its record is gone (its result_ttl is over)",
+                f"{what} has ended, and its record is gone ({why})",
                 workflow=self.queue.id,
                 job_id=self.id,
             )
@@ -258,7 +259,7 @@ class Job:
             raise self._gone("missing")
         spec = msgspec.json.decode(fields["spec"], type=Spec)
         if self.run not in ("", spec.run):
-            raise self._gone("missing")
+            raise self._gone("replaced")
         note = self.queue.read_note
         return Record(
             id=self.id,

@@ -1,4 +1,5 @@
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from .calling import Caller
@@ -10,6 +11,7 @@ logger: Final = logging.getLogger(__name__)
 LONGEST_INTERVAL_MS: Final = 30_000
 RECOVERED_AT_ONCE: Final = 100
 ENDED_AT_ONCE: Final = 50
+MOST_NAMED: Final = 10
 
 
 class Sweep(Duty):
@@ -31,9 +33,14 @@ class Sweep(Duty):
             self._call, lease=self._lease_ms, interval=self._interval_ms, limit=RECOVERED_AT_ONCE
         )
         if swept.recovered:
-            logger.warning("jobs of lost workers that go back to their queues: %d", swept.recovered)
+            logger.warning("jobs of lost workers that go back to their queues: %s", _named(swept.recovered))
         if swept.stalled:
-            logger.error("jobs that failed, as their workers were lost once too often: %d", swept.stalled)
+            logger.error("jobs that failed, as their workers were lost once too often: %s", _named(swept.stalled))
         while await end_descendants(self._call, limit=ENDED_AT_ONCE) == ENDED_AT_ONCE:
             continue
         return swept.again_ms / 1000
+
+
+def _named(jobs: Sequence[str]) -> str:
+    unnamed = len(jobs) - MOST_NAMED
+    return f"{len(jobs)} ({', '.join(jobs[:MOST_NAMED])}{f' and {unnamed} more' if unnamed > 0 else ''})"

@@ -386,7 +386,7 @@ class Working(Steps):
         self.clock.begin()
         expected = self.model.sweep(LEASE, SWEPT_EVERY, limit)
         swept = self.driver.run(sweep_claims(self.driver, lease=LEASE, interval=SWEPT_EVERY, limit=limit))
-        assert (swept.recovered, swept.stalled, swept.cancelled) == (expected or (0, 0, 0))
+        assert (len(swept.recovered), len(swept.stalled), swept.cancelled) == (expected or (0, 0, 0))
 
 
 def _until(outcome: Outcome, at: Callable[[int], int]) -> Outcome:

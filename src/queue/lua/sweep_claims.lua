@@ -3,7 +3,7 @@
 --- lived: they get one more lease instead.
 --- keys: base
 --- args: lease, interval, limit
---- returns: recovered, stalled, cancelled, ms until the next sweep (0: there are more)
+--- returns: recovered, stalled (`workflow:id` each), how many were cancelled, ms until the next sweep (0: there are more)
 --- @include drop_outdated
 --- @include key_of
 --- @include read_clock
@@ -16,8 +16,8 @@ requireMemory(KEYS[1])
 local base, lease, interval, limit = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now, swept, active = readClock(), keyOf(base, nil, 'swept'), keyOf(base, nil, 'active')
 local last = tonumber(redis.call('GET', swept) or nil)
-if last and now - last < interval then return { 0, 0, 0, interval - (now - last) } end
-local counts = { recovered = 0, stalled = 0, cancelled = 0 }
+if last and now - last < interval then return { {}, {}, 0, interval - (now - last) } end
+local ends = { recovered = {}, stalled = {}, cancelled = {} }
 local expired = redis.call('ZRANGEBYSCORE', active, '-inf', now, 'LIMIT', 0, limit)
 local away = last and now - last > math.max(lease, interval)
 for _, member in ipairs(expired) do
@@ -26,7 +26,7 @@ for _, member in ipairs(expired) do
   else
     local workflow, id = string.match(member, '^([^:]*):(.*)$')
     local ended = recoverClaim(base, workflow, id, now)
-    if ended then counts[ended] = counts[ended] + 1 end
+    if ended then table.insert(ends[ended], member) end
   end
 end
 if #expired > 0 then wakeCapped(base, now) end
@@ -37,4 +37,4 @@ for _, workflow in ipairs(redis.call('SRANDMEMBER', keyOf(base, nil, 'workflows'
 end
 local more = #expired == limit
 if not more then redis.call('SET', swept, string.format('%.0f', now)) end
-return { counts.recovered, counts.stalled, counts.cancelled, more and 0 or interval }
+return { ends.recovered, ends.stalled, #ends.cancelled, more and 0 or interval }

@@ -124,17 +124,18 @@ async def renew_claims(call: Caller, *, lease: int, claims: Sequence[Claim]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep returned to the queues, and when the next is due (0 ms: there is more)."""
+    """What a sweep returned to the queues (``workflow:id`` each), and when the next is due (0 ms: there is more)."""
 
-    recovered: int
-    stalled: int
+    recovered: list[str]
+    stalled: list[str]
     cancelled: int
     again_ms: int
 
 
 async def sweep_claims(call: Caller, *, lease: int, interval: int, limit: int) -> Swept:
     """Return claims whose lease has run out."""
-    return Swept(*await call("sweep_claims", lease, interval, limit))
+    recovered, stalled, cancelled, again_ms = await call("sweep_claims", lease, interval, limit)
+    return Swept([each.decode() for each in recovered], [each.decode() for each in stalled], cancelled, again_ms)
 
 
 async def pass_wake(call: Caller, *, workflow: str, instants: bool) -> None:
