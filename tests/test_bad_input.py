@@ -1,14 +1,16 @@
 """What public calls are given and cannot use: an error names the argument before anything is sent."""
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from lanner import WorkflowNamespace
+from lanner import SyncContext, WorkflowNamespace
 from lanner.errors import InvalidArgumentError
 from lanner.queue import Claim, Namespace, Queue, Worker
+from lanner.workflow.options import RunOptions
 from support.jobs import Look
 
 
@@ -140,6 +142,9 @@ async def _yields(ctx: object) -> AsyncIterator[object]:
 def _takes_none() -> None: ...
 
 
+def _takes_a_context(ctx: SyncContext[None]) -> None: ...
+
+
 def _takes_two(ctx: object, more: object) -> None:
     del ctx, more
 
@@ -156,6 +161,33 @@ FUNCTIONS: dict[str, tuple[Any, str]] = {
 def test_a_workflow_that_cannot_be(function: Any, named: str) -> None:
     with pytest.raises(InvalidArgumentError, match=named):
         WorkflowNamespace("n", redis="redis://localhost").create_workflow("w", run=function)
+
+
+def _named(function: Callable[..., object]) -> list[str]:
+    """What a function takes by name only, besides its options."""
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("name", _named(WorkflowNamespace.__init__))
+def test_a_misspelt_argument_of_a_namespace_is_told(name: str) -> None:
+    misspelt: dict[str, Any] = {f"{name}_": 5}
+    with pytest.raises(InvalidArgumentError, match=rf"no option '{name}_'; did you mean '{name}'"):
+        WorkflowNamespace("n", **misspelt)
+
+
+@pytest.mark.parametrize("name", _named(WorkflowNamespace.workflow))
+def test_a_misspelt_argument_of_a_workflow_is_told(name: str) -> None:
+    misspelt: dict[str, Any] = {f"{name}_": 5}
+    with pytest.raises(InvalidArgumentError, match=rf"no option '{name}_'; did you mean '{name}'"):
+        WorkflowNamespace("n", redis="redis://localhost").create_workflow("w", run=_takes_a_context, **misspelt)
+
+
+@pytest.mark.parametrize("name", sorted(RunOptions.__optional_keys__))
+async def test_a_misspelt_option_of_a_job_is_told(name: str) -> None:
+    workflow: Any = WorkflowNamespace("n", redis="redis://localhost").create_workflow("w", run=_takes_a_context)
+    with pytest.raises(InvalidArgumentError, match=rf"no option '{name}_'; did you mean '{name}'"):
+        await workflow.run(None, **{f"{name}_": 5})
 
 
 def test_a_decorator_without_an_id() -> None:

@@ -1,6 +1,6 @@
 """A job's options: what may be given, checked before anything is sent, and packed into its spec."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
@@ -109,13 +109,13 @@ class JobOptions(BaseOptions, total=False):
 KNOWN: Final = frozenset((*BaseOptions.__optional_keys__, *JobOptions.__optional_keys__))
 
 
-def pack_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Check options and turn them into a spec's fields.
+def pack_options(options: Mapping[str, Any], beside: Collection[str] = ()) -> dict[str, Any]:
+    """Check options and turn them into a spec's fields. ``beside`` is what else the call takes by name.
 
     Raises:
         InvalidArgumentError: One is unknown or cannot be used; the text names it.
     """
-    refuse_unknown_options(options, KNOWN)
+    refuse_unknown_options(options, KNOWN, beside)
     fields: dict[str, Any] = {}
     for name, value in options.items():
         match name:

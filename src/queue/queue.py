@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 MOST_AT_ONCE: Final = 200
 MOST_EVENTS: Final = 10_000_000
 DEDUPLICATED: Final = ("throttled", "debounced")
+OF_A_QUEUE: Final = ("concurrency", "group_concurrency", "limiters", "events")
+OF_A_JOB: Final = ("id", "group", "unique", "if_exists", "throttle", "debounce")
 NOT_THERE: Final = ("missing", "replaced")
 
 
@@ -108,7 +110,7 @@ class Queue(Listing, Stream):
             "limiters": pack_limiter_names(limiters, namespace.limiters),
             "stream": check_int(events, "events", 0, MOST_EVENTS) or "unset",
         }
-        self._fields: Final = pack_options({**namespace.defaults, **defaults})
+        self._fields: Final = pack_options({**namespace.defaults, **defaults}, OF_A_QUEUE)
         self._rest: Final = Spec(run="", **self._fields).rest()
 
     async def add(
@@ -192,7 +194,7 @@ class Queue(Listing, Stream):
             at = str(due)
         rest = self._rest
         if options or where.group is not None or where.trace or delay or due:
-            fields = {**self._fields, **pack_options(options)} if options else self._fields
+            fields = {**self._fields, **pack_options(options, OF_A_JOB)} if options else self._fields
             group = "" if where.group is None else check_free_id(where.group, "group")
             rest = Spec(run="", group=group, trace=where.trace, delay=delay, due=due, **fields).rest()
         id, run = new_names()

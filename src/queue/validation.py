@@ -24,9 +24,12 @@ _LATER: Final = "run_in(input, delay) or run_at(input, instant) (of a queue: add
 _ELSEWHERE: Final = {
     "retry": "max_attempts= and backoff=",
     "retries": "max_attempts= and backoff=",
+    "max_retries": "max_attempts= and backoff=",
     "repeat": _SCHEDULES,
     "cron": _SCHEDULES,
     "delay": _LATER,
+    "countdown": _LATER,
+    "eta": _LATER,
     "run_in": _LATER,
     "run_at": _LATER,
     "dedup": "throttle= or debounce=",
@@ -328,12 +331,13 @@ def check_function(value: object, name: str) -> None:
         raise InvalidArgumentError(f"{name} must be a function, not {shown(value)}")
 
 
-def refuse_unknown_options(options: Mapping[str, object], known: Collection[str]) -> None:
+def refuse_unknown_options(options: Mapping[str, object], known: Collection[str], beside: Collection[str] = ()) -> None:
     """Refuse options that do not exist, above all those that other engines have, or that are a call here.
 
     Args:
         options: What the caller gave, by name.
         known: The names that are options.
+        beside: What else the call takes by name, so that who has misspelt it is told.
 
     Raises:
         InvalidArgumentError: One of them is none; the text says what to use instead. Or a priority was given by name.
@@ -346,7 +350,8 @@ def refuse_unknown_options(options: Mapping[str, object], known: Collection[str]
             continue
         if option in _ELSEWHERE:
             raise InvalidArgumentError(f"there is no option {option}=: use {_ELSEWHERE[option]} instead")
-        hint = did_you_mean(option, known) or f"; the options are {', '.join(sorted(known))}"
+        names = sorted({*known, *beside})
+        hint = did_you_mean(option, names) or f"; the options are {', '.join(names)}"
         raise InvalidArgumentError(f"there is no option {shown(option)}{hint}")
     if isinstance(options.get("priority"), str):
         check_priority(options["priority"])

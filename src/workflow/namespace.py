@@ -7,8 +7,9 @@ from ..errors import InvalidArgumentError
 from ..queue.job import Job as QueueJob
 from ..queue.limits import RateLimit
 from ..queue.namespace import DEFAULT_PREFIX, Namespace
-from ..queue.options import Duration, JobOptions
+from ..queue.options import KNOWN, Duration, JobOptions
 from ..queue.presence import WorkerInfo
+from ..queue.validation import refuse_unknown_options
 from . import serializer
 from .codec import Codec, CodedSerializer, Notes, check_codec
 from .context import Context, SyncContext
@@ -26,6 +27,27 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from .metrics import Metrics
+
+OF_A_NAMESPACE: Final = (
+    "redis",
+    "prefix",
+    "concurrency",
+    "limiters",
+    "producer_timeout",
+    "codec",
+    "tracer_provider",
+    "meter_provider",
+)
+OF_A_WORKFLOW: Final = (
+    "schema",
+    "get_group_id",
+    "concurrency",
+    "group_concurrency",
+    "limiters",
+    "events",
+    "progress",
+    "non_retryable",
+)
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
@@ -68,6 +90,7 @@ class WorkflowNamespace:
         meter_provider: MeterProvider | None = None,
         **defaults: Unpack[JobOptions],
     ) -> None:
+        refuse_unknown_options(defaults, KNOWN, OF_A_NAMESPACE)
         self.queues: Final = Namespace(
             id,
             redis=redis,
@@ -164,6 +187,7 @@ class WorkflowNamespace:
         Example:
             >>> signup = ns.create_workflow("signup", run=onboard, max_attempts=5)
         """
+        refuse_unknown_options(options, KNOWN, OF_A_WORKFLOW)
         if id in self._workflows:
             raise InvalidArgumentError(f"namespace {self.id!r} has a workflow {id!r} already: give this one another id")
         workflow: Workflow[InputT, Any, ProgressT] = Workflow(
