@@ -329,6 +329,18 @@ async def test_a_worker_that_was_idle_for_longer_than_a_socket_timeout_starts_at
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+async def test_who_has_named_no_redis_is_told_how_to(
+    namespace_id: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await proxy.refuse()
+    monkeypatch.delenv("LANNER_REDIS_URL", raising=False)
+    monkeypatch.setattr("lanner.queue.connection.DEFAULT_URL", proxy.url)
+    async with Namespace(namespace_id, producer_timeout=0.2) as namespace:
+        with pytest.raises(RedisUnavailableError, match="neither redis= nor LANNER_REDIS_URL names one") as told:
+            await namespace.queue("q").add("x")
+    assert "'embedded' starts one" in str(told.value)
+
+
 async def test_a_worker_cannot_start_without_redis_and_says_so(namespace_id: str, proxy: Proxy) -> None:
     await proxy.refuse()
     async with Namespace(namespace_id, redis=proxy.url, producer_timeout=0.2) as namespace:

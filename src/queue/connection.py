@@ -18,6 +18,7 @@ from .link import Link
 if TYPE_CHECKING:
     from ..embedded import EmbeddedHandle
 
+NOT_NAMED: Final = " at the default address, as neither redis= nor LANNER_REDIS_URL names one ('embedded' starts one)"
 DEFAULT_URL: Final = "redis://localhost:6379/0"
 CALL_TIMEOUT: Final = 10.0
 SHORTEST_SOCKET_TIMEOUT: Final = 5.0
@@ -37,8 +38,9 @@ class Connector:
         Raises:
             InvalidArgumentError: It is none of these, or a client's settings do not fit; the text names the setting.
         """
-        if where is None:
-            where = os.environ.get("LANNER_REDIS_URL") or DEFAULT_URL
+        self.remark = ""
+        if where is None and not (where := os.environ.get("LANNER_REDIS_URL")):
+            where, self.remark = DEFAULT_URL, NOT_NAMED
         self._embedded: str | None = None
         self._opening = threading.Lock()
         self._handle: EmbeddedHandle | None = None

@@ -70,7 +70,8 @@ class Runtime:
                     self._guard = self._close_with_loop()
                     await anext(self._guard)
                 await self._connector.prepare()
-                await persist(self._check, timeout=self._timeout, repeatable=True, what=lambda: "connecting to Redis")
+                what = f"connecting to Redis{self._connector.remark}"
+                await persist(self._check, timeout=self._timeout, repeatable=True, what=lambda: what)
 
     async def _check(self) -> None:
         if self._is_open:
