@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeAliasType, TypeVar
 
 from ..errors import JobCancelledError, JobFailedError
 from ..queue.outcome import Failure
@@ -99,9 +99,11 @@ class JobCancelled:
     value: str
 
 
-# the parameters of the alias stand in the order in which they come
-JobEvent: TypeAlias = (
-    JobCompleted[OutputT] | JobProgress[ProgressT] | JobStarted | JobRetrying | JobSuspended | JobFailed | JobCancelled
+# not a plain union: Python 3.13.0 cannot fill in the default of a parameter of one
+JobEvent = TypeAliasType(
+    "JobEvent",
+    JobCompleted[OutputT] | JobProgress[ProgressT] | JobStarted | JobRetrying | JobSuspended | JobFailed | JobCancelled,
+    type_params=(OutputT, ProgressT),
 )
 
 
