@@ -144,8 +144,14 @@ class _Background:
         self._thread.join(EXIT_TIMEOUT)
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
+        runner = asyncio.Runner()
+        try:
             runner.run(self._until_stopped())
+        finally:
+            # where its executor was used, closing wants a thread, and Python 3.12 starts none when the process ends;
+            # the executor's own have been joined by then, and the loop is closed all the same
+            with contextlib.suppress(RuntimeError):
+                runner.close()
 
     async def _until_stopped(self) -> None:
         self._ready.set_result(asyncio.get_running_loop())
