@@ -1,170 +1,213 @@
 """A call that is served in few commands leaves, and answers, what the long way would: tried on calls at random."""
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, Final
 
 import pytest
 
-from lanner.queue.scripts.loader import load
 from support.client import Client
 from support.servers import Server
+from support.ways import LONG_WAYS, Pieces, Way
 
-CALLS = 40
-HALF, SELDOM = 0.5, 0.1
-WORKFLOWS: Sequence[str] = ("a", "b")
-CLOCK = ("redis.call('TIME')", "{ '1700000000', '0' }")
-# what is pushed stays where it can be compared
-PUSHED = ("'PUBLISH'", "'RPUSH'")
-# each takes short cuts out, and must be found in the script
-LONG_WAYS = {
-    "no whole call": [
-        ("local simply = settleSimply()", "local simply"),
-        ("local simply = addSimply()", "local simply"),
-    ],
-    "nothing": [
-        ("local simply = settleSimply()", "local simply"),
-        ("local simply = addSimply()", "local simply"),
-        ("kind == 'completed' and completeSimply(", "false and completeSimply("),
-        ("if namespace.limiters or", "if true or namespace.limiters or"),
-        ("assumeNoLimits(base, wants)\nlocal", "local"),
-    ],
-}
-# a group may be called as a job is
-UNUSUAL = {
+CALLS: Final = 40
+START: Final = 1_700_000_000
+HALF, OFTEN, SELDOM = 0.5, 0.3, 0.1
+WORKFLOWS: Final = ("a", "b")
+LONG_TEXT: Final = f'"{"long " * 4_000}"'
+# of a job; a group may be called as a job is
+UNUSUAL: Final = {
     "a priority": ',"priority":7',
     "a group": ',"group":"j4"',
+    "a group in quotes": ',"group":"\\"j\\""',
+    "a strict group": ',"group":"g","strict":true',
     "no result kept": ',"result_ttl":0',
+    "a result kept for long": ',"result_ttl":600000',
     "an expiry": ',"expires":1000',
 }
-DISTURBANCES = (
-    "steps",
-    "cancel",
-    "token",
-    "cap",
-    "wake",
-    "ended",
-    "stream",
+# of the calls of a story
+CALLED_FOR: Final = (
     "a delay",
     "two workflows",
     "watchers",
-    "failures",
+    "a key",
+    "an id again",
+    "several",
+    "a flow",
+    "children",
+    "other ends",
+    "lost claims",
 )
-
-
-class Side:
-    """A namespace in which calls are settled in one way."""
-
-    def __init__(self, client: Client, base: str, long_way: list[tuple[str, str]]) -> None:
-        self.client = client
-        self.base = base
-        scripts = [load("settle").text, load("add_jobs").text]
-        for piece, instead in (CLOCK, PUSHED, *long_way):
-            assert any(piece in text for text in scripts), f"there is no such piece any more: {piece}"
-            scripts = [text.replace(piece, instead) for text in scripts]
-        self.settle, self.add = (client("SCRIPT", "LOAD", text) for text in scripts)
-        client("HSET", f"{base}:meta", "version", "1")  # as whoever connects finds it, or writes it
-
-    def stored(self) -> dict[str, Any]:
-        """Everything, whether it has a time to live included."""
-        found: dict[str, Any] = {}
-        for names in self.client.keys(f"{self.base}:*"):
-            for name in names:
-                found[name.removeprefix(self.base)] = (self._content(name), self.client("PTTL", name) > 0)
-        return found
-
-    def _content(self, name: str) -> Any:
-        match self.client("TYPE", name):
-            case "hash":
-                return self.client("HGETALL", name)
-            case "zset":
-                return self.client("ZRANGE", name, 0, -1, "WITHSCORES")
-            case "set":
-                return sorted(self.client("SMEMBERS", name))
-            case "stream":
-                return [fields for _, fields in self.client("XRANGE", name, "-", "+")]
-            case "list":
-                return self.client("LRANGE", name, 0, -1)
-            case _:
-                return self.client("GET", name)
+# what shows little alone
+TOGETHER: Final = (("two workflows",), ("a group", "a full group", "several"))
+RECENT: Final = 6  # of the ids: one of these jobs may wait
+OTHER_ENDS: Final = (("released", ""), ("limited", 2000), ("suspended", ""), ("cancelled", ""), ("continued", ""))
+# what a worker may find: of a job that runs (`job`), of one that may wait, or is gone (`any`), of the one that is added
+# next, of a workflow or of the namespace
+FOUND: Final[dict[str, Sequence[tuple[str | int, ...]]]] = {
+    "steps": [("HSET", ":{workflow}:steps:{job}", "a step", "done")],
+    "events": [("ZADD", ":{workflow}:events:{job}", 1, "an event")],
+    "a log": [("RPUSH", ":{workflow}:log:{job}", "a line")],
+    "cancel": [("HSET", ":{workflow}:j:{job}", "cancel", "enough")],
+    "gone": [("DEL", ":{workflow}:j:{any}")],
+    "elsewhere": [("HSET", ":{workflow}:j:{any}", "state", "parked")],
+    "a cap": [("HSET", ":{workflow}:limits", "declared:concurrency", "2"), ("DEL", ":{workflow}:limits")],
+    "a cap of groups": [("HSET", ":{workflow}:limits", "declared:group", count) for count in (1, 2, 3)],
+    # as where the cap was lowered
+    "a full group": [("SADD", ":{workflow}:ga:j4", "another"), ("SREM", ":{workflow}:ga:j4", "another")],
+    "a cap of all": [("HSET", ":limits", "declared:concurrency", "2"), ("DEL", ":limits")],
+    "a stream": [("HSET", ":{workflow}:limits", "declared:stream", "9")],
+    "no wake": [("DEL", ":{workflow}:wake")],
+    "ended": [("ZADD", ":{workflow}:completed", 1, "long ago")],
+    "an entry": [
+        ("ZADD", ":{workflow}:completed", "inf", "{next}"),
+        ("ZADD", ":{workflow}:cancelled", "inf", "{next}"),
+    ],
+    "children to end": [("ZADD", ":@cascade:{cascade}", "NX", 0, "\n{workflow}:{any}")],
+    "a group aside": [("ZADD", ":{workflow}:throttled", (START + 100_000) * 1000, "aside")],
+}
+CASCADE: Final = "cancel\tchildren\ta\t1.0\tj"
 
 
 class Story:
-    """The same calls on all sides, chosen at random; what is claimed is kept to be ended.
+    """The same calls in all ways, chosen at random; what is claimed is kept to be ended.
 
     A story has some of what is out of the ordinary, and not all of it: the short cuts are for where there is little.
     """
 
-    def __init__(self, choose: random.Random, sides: list[Side]) -> None:
+    def __init__(self, choose: random.Random, ways: list[Way]) -> None:
         self.choose = choose
-        self.sides = sides
-        self.number = self.added = 0
+        self.ways = ways
+        self.number = self.produced = self.added = 0
+        self.now = START
         self.held: list[tuple[str, str, str]] = []
         self.sent: list[list[str | int]] = []
-        share = choose.choice((0.1, 0.3))
-        self.unusual = [each for each in UNUSUAL if choose.random() < share]
-        self.disturbances = [each for each in DISTURBANCES if choose.random() < share]
-        self.workflows = WORKFLOWS if "two workflows" in self.disturbances else WORKFLOWS[:1]
+        some = {*choose.sample([*UNUSUAL, *CALLED_FOR, *FOUND], choose.choice((1, 2, 3, 4, 6, 8)))}
+        for together in TOGETHER:
+            if choose.random() < OFTEN:
+                some |= {*together}
+        self.unusual = [each for each in UNUSUAL if each in some]
+        self.found = [each for each in FOUND if each in some]
+        self.called_for = [each for each in CALLED_FOR if each in some]
+        self.slots: Sequence[int] = choose.choice(((0, 1, 1, 2, 4), (2, 4, 8)))
+        self.workflows = WORKFLOWS if "two workflows" in self.called_for else WORKFLOWS[:1]
+        self.pass_time(0)
 
     def everywhere(self, *command: str | int) -> list[Any]:
         """Run a command on each side; what begins with a colon is a key of its own, with an @ an attribute."""
         answers: list[Any] = []
-        for side in self.sides:
+        for way in self.ways:
             own: list[str | int] = []
             for part in command:
                 text = str(part)
                 own.append(
-                    side.base + text if text.startswith(":") else getattr(side, text[1:]) if text[:1] == "@" else part
+                    way.base + text if text.startswith(":") else getattr(way, text[1:]) if text[:1] == "@" else part
                 )
-            answers.append(side.client(*own))
+            answers.append(way.client(*own))
         return answers
 
-    def add(self) -> None:
-        self.added += 1
-        workflow, id = self.choose.choice(self.workflows), f"j{self.added}"
-        unusual = UNUSUAL[self.choose.choice(self.unusual)] if self.unusual and self.choose.random() < HALF else ""
-        at = "+5000" if "a delay" in self.disturbances and self.choose.random() < HALF else ""
-        waiter = self.choose.choice(("", "waiters me", "watchers me" if "watchers" in self.disturbances else ""))
-        job = (workflow, unusual + "}", at, "live", waiter, "", 1, id, f"nonce{self.added}", f"data of {id}")
-        number = self.added - (self.choose.random() < SELDOM)  # a copy changes nothing
-        answers = self.everywhere("EVALSHA", "@add", 1, "@base", "producer", number, *job)
-        assert all(answer == answers[0] for answer in answers)
+    def pass_time(self, seconds: int) -> None:
+        self.now += seconds
+        self.everywhere("SET", ":now", self.now)
 
-    def disturb(self) -> None:
-        """Something that a worker may find."""
-        workflow, id, _ = self.choose.choice(self.held) if self.held else ("a", "j1", "")
-        job = f":{workflow}:j:{id}"
-        match self.choose.choice(self.disturbances or ["nothing"]):
-            case "steps":
-                self.everywhere("HSET", f":{workflow}:steps:{id}", "a step", "done")
-            case "cancel" if self.held:
-                self.everywhere("HSET", job, "cancel", "enough")
-            case "token" if self.held:
-                self.everywhere("HSET", job, "token", "of another")
-            case "cap":
-                self.everywhere(
-                    *self.choose.choice(
-                        (("HSET", f":{workflow}:limits", "declared:concurrency", "2"), ("DEL", f":{workflow}:limits"))
-                    )
-                )
-            case "stream":
-                self.everywhere("HSET", f":{workflow}:limits", "declared:stream", "9")
-            case "wake":
-                self.everywhere("DEL", f":{workflow}:wake")
-            case "ended":
-                self.everywhere("ZADD", f":{workflow}:completed", 1, "long ago")
-            case _:
-                pass
+    def add(self) -> None:
+        if "a flow" in self.called_for and self.choose.random() < HALF:
+            self._produce("add_flow", self._flow())
+            return
+        if "children" in self.called_for and self.held and self.choose.random() < HALF:
+            self._start_child(*self.choose.choice(self.held))
+            return
+        jobs: list[str | int] = []
+        for _ in range(self.choose.choice((1, 2, 3)) if "several" in self.called_for else 1):
+            count = self.choose.choice((1, 1, 2)) if "several" in self.called_for else 1
+            jobs += [self.choose.choice(self.workflows), *self._placed(), count]
+            for _ in range(count):
+                id = self._id()
+                jobs += (id, f"nonce{self.added}", f"data of {id}")
+        self._produce("add", jobs)
+        if len(self.workflows) > 1:
+            # an id stands for another job in another workflow
+            self._produce("add", [next(each for each in self.workflows if each != jobs[0]), *jobs[1:]])
+
+    def _produce(self, script: str, jobs: list[str | int]) -> None:
+        self.produced += 1
+        number = self.produced - (self.choose.random() < SELDOM)  # a copy changes nothing
+        answers = self.everywhere("EVALSHA", f"@{script}", 1, "@base", "producer", number, *jobs)
+        assert all(answer == answers[0] for answer in answers), (jobs, answers)
+
+    def _start_child(self, workflow: str, id: str, token: str) -> None:
+        self.added += 1
+        child = (f"path{self.added}", self.choose.choice(self.workflows), f"j{self.added}")
+        spec = f'{{"run":"nonce{self.added}"}}'
+        policy = self.choose.choice(("fail", "continue"))
+        self.everywhere(
+            "EVALSHA", "@start", 1, "@base", workflow, id, token, "barrier", policy, 0, *child, spec, "data"
+        )
+
+    def _placed(self) -> list[str]:
+        """How a job is to be added: the rest of its spec, when, of which life, who waits for it, for which key."""
+        unusual = UNUSUAL[self.choose.choice(self.unusual)] if self.unusual and self.choose.random() < HALF else ""
+        at = "+5000" if "a delay" in self.called_for and self.choose.random() < HALF else ""
+        unique = self.choose.choice(("live", "live", "retained"))
+        waiter = self.choose.choice(("", "waiters me", "watchers me" if "watchers" in self.called_for else ""))
+        dedup = "throttle 600000 key" if "a key" in self.called_for and self.choose.random() < HALF else ""
+        return [unusual + "}", at, unique, waiter, dedup]
+
+    def _id(self) -> str:
+        if "an id again" in self.called_for and self.added and self.choose.random() < HALF:
+            return f"j{self.choose.randint(1, self.added)}"
+        self.added += 1
+        return f"j{self.added}"
+
+    def _flow(self) -> list[str | int]:
+        children = self.choose.choice((1, 2))
+        nodes: list[str | int] = []
+        for parent, below in ((0, children), *[(1, 0)] * children):
+            self.added += 1
+            spec = f'{{"run":"nonce{self.added}"}}'
+            policy = self.choose.choice(("fail", "continue"))
+            nodes += (self.choose.choice(self.workflows), f"j{self.added}", spec, "data", parent, policy, below)
+        return nodes
+
+    def find(self) -> None:
+        """Have what a worker may find."""
+        workflow, job, _ = self.choose.choice(self.held) if self.held else ("a", "j1", "")
+        named = {
+            "workflow": workflow,
+            "job": job,
+            "any": f"j{self.choose.randint(max(self.added - RECENT, 1), self.added + 1)}",
+            "next": f"j{self.added + 1}",
+            "cascade": CASCADE,
+        }
+        found = self.choose.choice(self.found or ["time"])
+        if found == "time":
+            self.pass_time(self.choose.choice((1, 6, 400)))
+            return
+        chosen = self.choose.choice(FOUND[found])
+        command = [part.format_map(named) if isinstance(part, str) else part for part in chosen]
+        if ":j:" not in str(command[1]) or all(self.everywhere("EXISTS", command[1])):
+            self.everywhere(*command)
+        if found == "children to end":
+            self.everywhere("SADD", ":cascades", CASCADE)
 
     def settle(self) -> None:
         self.number += 3
         ends = self.choose.sample(self.held, min(len(self.held), self.choose.choice((0, 0, 1, 1, 1, 2, 5))))
-        call: list[str | int] = ["worker", self.number, 30_000, self.choose.choice((0, 1, 1, 2, 4)), len(ends)]
-        for workflow, id, token in ends:
-            kind, number = self.choose.choice(
-                (("completed", ""), ("completed", ""), ("completed", ""), ("retry", 0), ("failed", ""))
-            )
-            call += (kind, workflow, token, number, 1, id, '"text"')
+        others = (*OTHER_ENDS, ("suspended", self.now * 1000 + 4000)) if "other ends" in self.called_for else ()
+        kinds = [("completed", "")] * 3 + [("retry", 0), ("failed", ""), *others]
+        texts = ('"text"', '"text"', LONG_TEXT)
+        lost = OFTEN if "lost claims" in self.called_for else 0
+        runs = [
+            (self.choose.choice(kinds), workflow, "of another" if self.choose.random() < lost else token, id)
+            for workflow, id, token in ends
+        ]
+        grouped = [(run, [id for *_, id in of]) for run, of in groupby(runs, key=lambda each: each[:3])]
+        call: list[str | int] = ["worker", self.number, 30_000, self.choose.choice(self.slots), len(grouped)]
+        for ((kind, number), workflow, token), ids in grouped:
+            call += (kind, workflow, token, number, len(ids))
+            for id in ids:
+                call += (id, "" if kind in {"released", "suspended", "limited"} else self.choose.choice(texts))
         self.held = [each for each in self.held if each not in ends]
         wanted = self.choose.sample(self.workflows, self.choose.randint(1, len(self.workflows)))
         for workflow in wanted:
@@ -172,13 +215,18 @@ class Story:
         self.sent.append(call)
         self._take(self.send(call), wanted, f"worker:{self.number}")
 
+    def send_again(self) -> None:
+        """A copy of the last call."""
+        if self.sent:
+            self.send(self.sent[-1])
+
     def send(self, call: list[str | int]) -> list[Any]:
         answers = self.everywhere("EVALSHA", "@settle", 1, "@base", *call)
         assert all(answer == answers[0] for answer in answers), (call, answers)
         answer: list[Any] = answers[0]
         return answer
 
-    def _take(self, answer: list[Any], wanted: list[str], token: str) -> None:
+    def _take(self, answer: list[Any], wanted: Sequence[str], token: str) -> None:
         fields = iter(answer[2])
         index: int
         for index in fields:
@@ -187,22 +235,21 @@ class Story:
                 next(fields)
 
     def compare(self) -> None:
-        first, *others = (side.stored() for side in self.sides)
+        first, *others = (way.stored() for way in self.ways)
         for other in others:
             assert other == first
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(300))
 def test_calls_leave_what_the_long_way_leaves(server: Server, namespace_id: str, seed: int) -> None:
     with Client(server.url) as client:
-        ways: dict[str, list[tuple[str, str]]] = {"all": [], **LONG_WAYS}
-        sides = [Side(client, f"lanner:{{{namespace_id}}}:{number}", way) for number, way in enumerate(ways.values())]
-        story = Story(random.Random(seed), sides)
+        all_ways: dict[str, Pieces] = {"short cuts": (), **LONG_WAYS}
+        ways = [Way(client, f"lanner:{{{namespace_id}}}:{name}", way) for name, way in all_ways.items()]
+        story = Story(random.Random(seed), ways)
+        steps: list[Callable[[], None]] = [story.add, story.settle, story.find, story.send_again]
+        added = story.choose.choice((8, 16))
         for _ in range(CALLS):
-            story.choose.choices((story.add, story.settle, story.disturb), (4, 6, 1))[0]()
+            story.choose.choices(steps, (added, 12, 4, 1))[0]()
             story.compare()
-        story.send(story.choose.choice(story.sent[-1:]))
-        story.compare()
-        for side in sides:
-            for names in client.keys(f"{side.base}:*"):
-                client("DEL", *names)
+        for way in ways:
+            way.erase()

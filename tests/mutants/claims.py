@@ -5,13 +5,21 @@ from typing import Final
 from .mutant import MODEL, RECOVERY, Mutation, lua, script
 
 CLAIMS: Final = (
-    lua(
+    Mutation(
         "an outcome counts only with the claim's token",
-        "apply_outcome",
-        "record[1] ~= token",
-        "not record[1]",
-        f"{RECOVERY}::test_the_outcome_of_a_claim_that_was_taken_over_is_refused",
-        MODEL,
+        "lua/includes",
+        (
+            (
+                "record[1] ~= token then return '0' end\n  local spec, place",
+                "not record[1] then return '0' end\n  local spec, place",
+            ),
+            (
+                "record[1] ~= token then return '0' end\n  local spec = ",
+                "not record[1] then return '0' end\n  local spec = ",
+            ),
+            ("record[1] ~= ARGV[8]", "not record[1]"),
+        ),
+        (f"{RECOVERY}::test_the_outcome_of_a_claim_that_was_taken_over_is_refused", MODEL),
     ),
     script(
         "a checkpoint counts only with the claim's token",
@@ -44,13 +52,14 @@ CLAIMS: Final = (
         "test_lost_answers.py::test_jobs_that_leave_nothing_run_once",
         MODEL,
     ),
-    script(
+    Mutation(
         "each of a worker's calls on the wire has a receipt of its own",
-        "settle",
-        "number % 3",
-        "number % 2",
-        "test_lost_answers.py::test_every_job_runs_once",
-        MODEL,
+        "lua",
+        (
+            ("= worker .. '/' .. number % 3", "= worker .. '/' .. number % 2"),
+            ("= ARGV[1] .. '/' .. number % 3", "= ARGV[1] .. '/' .. number % 2"),
+        ),
+        ("test_lost_answers.py::test_every_job_runs_once", MODEL),
     ),
     Mutation(
         "a worker that stops gives up its claim behind the pop",

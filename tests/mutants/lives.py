@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .mutant import MODEL, REGRESSIONS, lua, script
+from .mutant import MODEL, REGRESSIONS, Mutation, lua, script
 
 LIVES: Final = (
     lua(
@@ -68,12 +68,16 @@ LIVES: Final = (
         "test_retry_and_dead_letter.py::test_of_failed_jobs_the_latest_are_kept",
         MODEL,
     ),
-    lua(
+    Mutation(
         "a result is kept no longer than it is to be",
-        "expire_record",
-        "redis.call('PEXPIRE', keyOf(base, workflow, 'j', id), ttl)",
-        "",
-        MODEL,
+        "lua/includes",
+        (
+            ("redis.call('PEXPIRE', keyOf(base, workflow, 'j', id), ttl)", ""),
+            ("redis.call('PEXPIRE', job, ttl)", ""),
+            ("redis.call('PEXPIRE', job, RESULT_TTL)", ""),
+            ("redis.call('PEXPIRE', jobs .. id, RESULT_TTL)", ""),
+        ),
+        (MODEL,),
     ),
     lua(
         "a record without a state waits",

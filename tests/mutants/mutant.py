@@ -7,6 +7,7 @@ from typing import Final
 MODEL: Final = "test_queue_model.py"
 CAPS: Final = "test_caps.py"
 FILLED: Final = f"{CAPS}::test_a_cap_is_filled_and_never_exceeded"
+SHORT_CUTS: Final = "test_short_cuts.py"
 RECOVERY: Final = "test_leases_and_recovery.py"
 REGRESSIONS: Final = "test_queue_regressions.py"
 
@@ -17,7 +18,7 @@ class Mutation:
 
     Attributes:
         name: What is not so any more.
-        file: Where it stands, below ``queue``.
+        file: Where it stands, below ``queue``; or the folder, where it stands in several files.
         pieces: What stands there, and what instead.
         tests: Those that have to fail, each.
     """
@@ -41,7 +42,7 @@ def script(name: str, transition: str, piece: str, instead: str, *tests: str) ->
 def mutated(mutation: Mutation, package: Path) -> dict[Path, str]:
     """The files of a package as they are without the thing; LookupError, which says where, if it is not there."""
     place = package / "queue" / mutation.file
-    files = sorted(place.glob("*.lua")) if place.is_dir() else [place]
+    files = sorted(place.rglob("*.lua")) if place.is_dir() else [place]
     texts = {file: file.read_text() for file in files}
     for piece, instead in mutation.pieces:
         holders = [file for file in files if piece in texts[file]]

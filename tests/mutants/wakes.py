@@ -5,7 +5,16 @@ from typing import Final
 from .mutant import CAPS, MODEL, REGRESSIONS, Mutation, lua, script
 
 WAKES: Final = (
-    lua("a new job wakes a worker", "enqueue_now", "armWake(base, workflow)", "", MODEL),
+    Mutation(
+        "a new job wakes a worker",
+        "lua/includes",
+        (
+            ("placeJob(base, workflow, id, spec)\n  armWake(base, workflow)", "placeJob(base, workflow, id, spec)"),
+            ("  end\n  armWake(base, workflow)\nend", "  end\nend"),
+            ("armWake(base, workflow)\n  writeReceipt(base, producer", "writeReceipt(base, producer"),
+        ),
+        (MODEL,),
+    ),
     lua(
         "a new earliest instant is told",
         "add_delayed",
@@ -20,12 +29,14 @@ WAKES: Final = (
         "",
         f"{CAPS}::test_under_the_namespace_cap_the_workflow_refused_longest_is_next",
     ),
-    lua(
+    Mutation(
         "who leaves work behind wakes another",
-        "reserve",
-        "armWake(base, workflow)",
-        "",
-        f"{CAPS}::test_a_raised_cap_wakes_as_many_workers_as_it_has_room_for",
+        "lua/includes",
+        (
+            ("share > served then armWake(base, workflow) end", "share > served then end"),
+            ("armWake(base, workflow)\n  elseif not claims[1] then", "elseif not claims[1] then"),
+        ),
+        (f"{CAPS}::test_a_raised_cap_wakes_as_many_workers_as_it_has_room_for",),
     ),
     lua(
         "a removed job passes its slot on",

@@ -1,0 +1,133 @@
+"""What sends a call, or a job, the long way, and what the short cuts write."""
+
+from typing import Final
+
+from .mutant import SHORT_CUTS, Mutation, lua
+
+NOBODY: Final = "'nobody'"
+
+
+def cut(include: str, name: str, piece: str, instead: str = "") -> Mutation:
+    """Something of a short cut; it is named after what is overlooked, or not done."""
+    return lua(f"{include}: {name}", include, piece, instead, SHORT_CUTS)
+
+
+def unread(include: str, name: str, field: str, before: str = "", behind: str = "") -> Mutation:
+    """A field of a record that is not looked at; what stands before or behind it tells it from others."""
+    return cut(include, name, f"{before}'{field}'{behind}", f"{before}{NOBODY}{behind}")
+
+
+SETTLING: Final = (
+    cut("settle_simply", "another end", "ARGV[6] ~= 'completed' or "),
+    cut("settle_simply", "another workflow", " or ARGV[7] ~= ARGV[13]"),
+    cut("settle_simply", "a copy of a call", "if readReceipt(base, caller, number) then return nil end"),
+    cut("settle_simply", "limits of the namespace", "keyOf(base, nil, 'limits'), "),
+    cut("settle_simply", "what is put off", "keyOf(base, nil, 'cascades'), "),
+    cut("settle_simply", "limits", " keyOf(base, workflow, 'limits'),"),
+    cut("settle_simply", "groups", "keyOf(base, workflow, 'groups'), "),
+    cut("settle_simply", "delays", "keyOf(base, workflow, 'delayed'), "),
+    cut("settle_simply", "expiries", " keyOf(base, workflow, 'expiring'),"),
+    cut("settle_simply", "groups that stand aside", ",\n    keyOf(base, workflow, 'throttled')"),
+    cut("settle_simply", "a lost claim", "record[1] ~= ARGV[8] or "),
+    unread("settle_simply", "a cancellation that was asked for", "cancel"),
+    unread("settle_simply", "who watches of a job that ends", "watchers", before="'cancel', "),
+    unread("settle_simply", "a parent", "parent"),
+    unread("settle_simply", "children of a job that ends", "kids", before="'parent', "),
+    cut("settle_simply", "a group's job that ends", "string.find(spec, '\"group\":', 1, true)", "false"),
+    cut("settle_simply", "a time to be kept for", "string.find(spec, '\"result_ttl\":', 1, true) or "),
+    cut("settle_simply", "a long result", " or #result > PUBLISHED_WHOLE"),
+    cut("settle_simply", "steps", "keyOf(base, workflow, 'steps', id), "),
+    cut("settle_simply", "events", "keyOf(base, workflow, 'events', id), "),
+    cut("settle_simply", "a log", ", keyOf(base, workflow, 'log', id)"),
+    unread("settle_simply", "a job that does not wait", "state", behind=", 'data'"),
+    cut("settle_simply", "a record that is gone", "not record[3] or "),
+    unread("settle_simply", "failed attempts", "failures"),
+    unread("settle_simply", "an attempt that goes on", "started", behind=", 'watchers'"),
+    unread("settle_simply", "who watches of a job that is claimed", "watchers", before="'started', "),
+    unread("settle_simply", "children of a job that is claimed", "kids", before="'started', 'watchers', "),
+    cut("settle_simply", "slots", "math.min(ARGV[4], ARGV[#ARGV])", "ARGV[#ARGV]"),
+    cut("settle_simply", "keeps a result no longer", "redis.call('PEXPIRE', jobs .. id, RESULT_TTL)"),
+    cut("settle_simply", "forgets the ended", "trimEnded(base, workflow, 'completed', now)"),
+    cut("settle_simply", "tells who waits", "if waiters then", "if false then"),
+    cut("settle_simply", "wakes another", "armWake(base, workflow)"),
+    cut("settle_simply", "starts the order over", "restCounter(base, workflow)"),
+    cut("settle_simply", "keeps its answer", "writeReceipt(base, caller, number, answers)"),
+)
+ADDING: Final = (
+    cut("add_simply", "several jobs", "#ARGV ~= 12 or "),
+    cut("add_simply", "a delay", "ARGV[5] ~= '' or "),
+    cut("add_simply", "a key", " or ARGV[8] ~= ''"),
+    cut("add_simply", "a group", "'\"group\":', "),
+    cut("add_simply", "a priority", "'\"priority\":', "),
+    cut("add_simply", "an expiry", ", '\"expires\":'"),
+    cut("add_simply", "a copy of a call", "readReceipt(base, producer, number) or "),
+    cut("add_simply", "an id in use", "redis.call('EXISTS', job, ", "redis.call('EXISTS', "),
+    cut("add_simply", "limits", "job, keyOf(base, workflow, 'limits')", "job"),
+    cut("add_simply", "what is due before", "\n    or (firstInstant(base, workflow, 'delayed') or math.huge) <= now"),
+    cut("add_simply", "forgets an ended job of the id", "redis.call('ZREM', completed, id)"),
+    cut("add_simply", "forgets a cancelled job of the id", "redis.call('ZREM', cancelled, id)"),
+    cut("add_simply", "looks for ended jobs", "('EXISTS', completed, cancelled)", "('EXISTS', cancelled)"),
+    cut("add_simply", "looks for cancelled jobs", "('EXISTS', completed, cancelled)", "('EXISTS', completed)"),
+    cut("add_simply", "wakes a worker", "armWake(base, workflow)"),
+    cut("add_simply", "keeps its answer", "writeReceipt(base, producer, number, { '' })"),
+    cut("add_together", "an id in use", "redis.call('EXISTS', unpack(keys)) > 0", "false"),
+    cut("add_together", "forgets ended jobs of the ids", "redis.call('ZREM', completed, unpack(ids))"),
+    cut("add_together", "forgets cancelled jobs of the ids", "redis.call('ZREM', cancelled, unpack(ids))"),
+    cut("add_together", "a stream", "readLimits(base, workflow).stream > 0", "false"),
+    cut("add_together", "has a group stand in line", "maintainGroup(base, workflow, group)"),
+)
+COMPLETING: Final = (
+    cut("complete_simply", "a lost claim", "if record[1] ~= token then return '0' end"),
+    unread("complete_simply", "a cancellation that was asked for", "cancel"),
+    unread("complete_simply", "who watches", "watchers"),
+    unread("complete_simply", "a parent", "parent"),
+    unread("complete_simply", "children", "kids"),
+    cut("complete_simply", "a time to be kept for", "string.find(spec, '\"result_ttl\":', 1, true)", "false"),
+    cut("complete_simply", "a stream", "readLimits(base, workflow).stream > 0 or "),
+    cut("complete_simply", "a group in quotes", "(not group and string.find(spec, '\"group\":', 1, true))", "false"),
+    cut("complete_simply", "keeps a result no longer", "redis.call('PEXPIRE', job, RESULT_TTL)"),
+    cut("complete_job", "keeps a result no longer", "redis.call('PEXPIRE', job, ttl)"),
+    cut("complete_simply", "gives up its group", "if group then", "if false then"),
+    cut("complete_simply", "tells who waits", "if record[3] then", "if false then"),
+    cut(
+        "enter_completed",
+        "what stands beside a job",
+        "if redis.call('EXISTS', unpack(beside)) > 0 then",
+        "if false then",
+    ),
+    cut("enter_completed", "forgets steps and events", "redis.call('UNLINK', beside[i], beside[i + 1])"),
+    cut(
+        "enter_completed",
+        "keeps a log no longer",
+        "redis.call('PEXPIRE', beside[i + 2], entries[2 * (i + 2) / 3 - 1] - now)",
+    ),
+    cut("enter_completed", "forgets the ended", "trimEnded(base, workflow, 'completed', now)"),
+)
+CLAIMING: Final = (
+    cut("assume_no_limits", "limits of the namespace", "keys = { keyOf(base, nil, 'limits') }", "keys = { 'nobody' }"),
+    cut("assume_no_limits", "limits", "keyOf(base, want[1], 'limits')", NOBODY),
+    cut("look_ahead", "delays", "keyOf(base, want[1], 'delayed')", NOBODY),
+    cut("look_ahead", "expiries", "keyOf(base, want[1], 'expiring')", NOBODY),
+    cut("look_ahead", "groups that stand aside", "keyOf(base, want[1], 'throttled')", NOBODY),
+    cut("look_ahead", "what is put off", "('EXISTS', cascades, unpack(keys))", "('EXISTS', unpack(keys))"),
+    cut("reserve", "a stream", " or limits.stream > 0"),
+    unread("claim_simply", "a job that does not wait", "state", behind=", 'data'"),
+    cut("claim_simply", "a record that is gone", "not record[3] or "),
+    unread("claim_simply", "failed attempts", "failures"),
+    unread("claim_simply", "an attempt that goes on", "started", behind=", 'watchers'"),
+    unread("claim_simply", "who watches", "watchers"),
+    unread("claim_simply", "children", "kids"),
+    cut("claim_simply", "an expiry", "string.find(record[3], '\"expires\":', 1, true)", "false"),
+    cut("claim_simply", "the cap of a group", "runs < most and", "true and"),
+    cut("claim_simply", "holds a slot in the group", "redis.call('SADD', keyOf(base, workflow, 'ga', group), id)"),
+    cut("claim_simply", "forgets a group of which none waits", "forgetGroup(base, workflow, group)"),
+    cut("claim_simply", "has a group stand in line", "maintainGroup(base, workflow, group)", "nil"),
+    cut("claim_simply", "puts back what stands behind", "popped[i + 3] and soonest < tonumber(popped[i + 3])", "false"),
+    cut(
+        "forget_group",
+        "others of the group wait",
+        "redis.call('EXISTS', keyOf(base, workflow, 'g', group)) == 0",
+        "true",
+    ),
+)
+SHORT_CUTS_TAKEN: Final = (*SETTLING, *ADDING, *COMPLETING, *CLAIMING)
