@@ -173,6 +173,32 @@ async def test_retention_treats_a_flow_as_one(ns: WorkflowNamespace, look: Look)
         await wait_until(gone, PATIENCE)
 
 
+@pytest.mark.parametrize("end", ["completed", "cancelled"])
+async def test_a_root_that_is_kept_for_ever_keeps_its_children_no_longer_than_they_say(
+    ns: WorkflowNamespace, look: Look, end: str
+) -> None:
+    line = Line(ns, result_ttl=0.05)
+    line.held = {"slow"} if end == "cancelled" else set()
+    async with ns.worker():
+        job = await ns.run_flow(Flow(line.whole, "top", options={"result_ttl": None}, children=[
+            Flow(line.whole, "middle", options={"result_ttl": None}, children=[Flow(line.part, "low")]),
+            *(Flow(line.part, "slow" if number == 0 else str(number)) for number in range(60)),
+        ]))  # fmt: skip
+        if end == "cancelled":
+            await line.has_begun("slow")
+            assert await job.cancel()
+        await has_state(line.whole, job.id, end)
+
+        async def those_kept_for_ever_remain() -> bool:
+            counts = await line.whole.counts()
+            return len([name for name in look.names() if ":j:" in name]) == counts.completed + counts.cancelled
+
+        line.held.clear()
+        await wait_until(look.all_have_followed, PATIENCE)
+        await wait_until(those_kept_for_ever_remain, PATIENCE)
+        assert await line.whole.get_job(job.id).state() == end
+
+
 async def test_a_failed_root_that_is_not_kept_any_more_lets_go_of_its_children(
     ns: WorkflowNamespace, look: Look
 ) -> None:

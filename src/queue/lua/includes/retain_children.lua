@@ -20,7 +20,7 @@ local function retainChildren(base, name, round, workflow, id, limit, now)
     local child, childId = string.match(member, '([^:\n]*):([^\n]*)$')
     releaseChild(base, child, childId, now)
   end
-  if last then
+  if last and spec.result_ttl >= 0 then
     expireRecord(base, workflow, id, state, spec.result_ttl, now)
     redis.call('PEXPIRE', children, spec.result_ttl)
   end
