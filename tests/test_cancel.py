@@ -321,3 +321,20 @@ async def test_what_overtakes_the_answer_with_the_claim_is_heard(
         if ended_as is EndReason.CANCELLED:
             await is_cancelled(job, "stop")
     assert begun == [ended_as]
+
+
+async def test_what_takes_the_place_of_a_removed_job_begins_when_the_run_of_that_was_ended(
+    namespace: Namespace, look: Look
+) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    async with worker_of(queue, desk):
+        names = [str(number) for number in range(8)]
+        for name in names:
+            await queue.add("x", id=name, group="g")
+        for name in names:
+            await desk.has_started(name)
+            await wait_until(lambda: look.a_worker_listens("q"), PATIENCE)
+            assert await queue.remove(name)
+        await wait_until(lambda: not desk.running, PATIENCE)
+    assert desk.most == 1
+    assert desk.started == names

@@ -9,7 +9,9 @@ import pytest
 
 from lanner.queue import Claim, Completed, Namespace
 from lanner.queue.cadence import cadence
+from lanner.queue.calling import Caller
 from lanner.queue.scripts.loader import load
+from lanner.queue.settling import Settler
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import PrivateServer, Server
@@ -104,6 +106,33 @@ async def test_a_worker_whose_jobs_are_far_in_the_future_stops_at_once(namespace
         await worker.stop()
     await queue.remove(job.id)
     await queue.schedules.remove("nightly")
+
+
+async def test_a_worker_stops_at_once_also_when_its_next_claim_was_about_to_be_sent(
+    namespace: Namespace, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lanner.queue.worker.CLEAN_UP", LONG)
+    queue, desk, claim_behind = namespace.queue("q"), Desk(), Settler.claim_behind
+    worker = worker_of(queue, desk)
+    stops: list[asyncio.Task[None]] = []
+    listens = False
+
+    def claim_and_stop(settler: Settler, call: Caller) -> asyncio.Task[None] | None:
+        if listens:
+            # this task begins before the one that claims
+            stops.append(asyncio.create_task(worker.stop()))
+        return claim_behind(settler, call)
+
+    monkeypatch.setattr(Settler, "claim_behind", claim_and_stop)
+    await worker.start()
+    await wait_until(lambda: look.a_worker_listens("q"), PATIENCE)
+    listens = True
+    job = await queue.add("x")
+    await wait_until(lambda: len(stops) > 0, PATIENCE)
+    async with asyncio.timeout(AT_ONCE):
+        await asyncio.gather(*stops)
+    assert await job.state() == "waiting"
+    assert await queue.remove(job.id)
 
 
 @pytest.mark.usefixtures("short_end")

@@ -99,6 +99,7 @@ class Listener:
         marks = [keys.clock(self._call.base, workflow) for workflow in self._workflows]
         marks += [keys.wake(self._call.base, workflow) for workflow in self._workflows if workflow not in self._deaf]
         pop = self._blocking.call("BRPOP", self._control_key, *marks, self._patience)
+        pop.add_done_callback(self._control_heard)
         behind = self._claim_behind(self._call_behind)
         self._bare = behind is None
         try:
@@ -124,12 +125,17 @@ class Listener:
         self.schedules()
         self._look()
 
+    def _control_heard(self, pop: asyncio.Future[list[bytes] | None]) -> None:
+        """News of a running job is heard before anything begins that was claimed behind the pop, maybe in its place."""
+        if pop.cancelled() or pop.exception() is not None or (popped := pop.result()) is None:
+            return
+        if popped[0].decode() == self._control_key and (text := popped[1].decode()) != NUDGE:
+            self._control(text.split("\n", 4))
+
     async def _heard(self, popped: list[bytes] | None, *, claimed: bool) -> None:
         """What was popped, or nothing for long; whether a claim was made behind it."""
-        key, text = ("", "") if popped is None else (popped[0].decode(), popped[1].decode())
+        key = "" if popped is None else popped[0].decode()
         controls = key == self._control_key
-        if controls and text != NUDGE:
-            self._control(text.split("\n", 4))
         if not claimed and not controls:
             self._look()
         if controls or popped is None:

@@ -122,7 +122,15 @@ class Settler:
         lane = self._lanes[2]
         # the slots are its own from now on
         wants = self._ask(lane, [], CLAIMED_BEHIND)
-        return asyncio.create_task(self._claim_behind(call, lane, wants), name="lanner claim")
+        claiming = asyncio.create_task(self._claim_behind(call, lane, wants), name="lanner claim")
+        claiming.add_done_callback(self._claim_ended)
+        return claiming
+
+    def _claim_ended(self, claiming: asyncio.Task[None]) -> None:
+        if claiming.cancelled():
+            # it may have been before its first step, which it never takes then
+            self._lanes[2].end()
+            self._drained.set()
 
     async def _claim_behind(self, call: Caller, lane: _Lane, wants: list[tuple[str, int]]) -> None:
         await self._settle(call, lane, [], wants)
