@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from lanner import RedisUnavailableError
@@ -27,6 +29,33 @@ async def test_a_worker_whose_own_task_breaks_stops_and_says_so(
         monkeypatch.undo()
         async with queue.worker(shout):
             assert await (await queue.add("hello")).wait(10) == "HELLO"
+
+
+@pytest.mark.parametrize("name", ["lanner settler", "lanner listener", "lanner duty"])
+async def test_a_worker_whose_own_task_was_cancelled_by_others_keeps_no_job(
+    redis_url: str, namespace_id: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It would renew the leases of its jobs for ever, and run none of them."""
+    monkeypatch.setattr("lanner.queue.worker.CLEAN_UP", 0.5)
+    begun = asyncio.Event()
+
+    async def hang(_: Claim) -> str:
+        begun.set()
+        await asyncio.sleep(3600)
+        return ""
+
+    async with Namespace(namespace_id, redis=redis_url) as namespace:
+        queue = namespace.queue("q")
+        running = asyncio.create_task(queue.worker(hang, lease=0.5).run())
+        job = await queue.add("hello")
+        await begun.wait()
+        for task in asyncio.all_tasks():
+            if task.get_name() == name:
+                task.cancel()
+        with pytest.raises(RuntimeError, match="somebody has cancelled"):
+            await running
+        async with queue.worker(shout, lease=0.5):
+            assert await job.wait(60) == "HELLO"
 
 
 async def test_wrong_credentials_are_a_clear_error_and_end_no_worker(own_server: Server, namespace_id: str) -> None:

@@ -35,6 +35,7 @@ Handler = Callable[["Claim"], Awaitable["Outcome | str | None"]]
 MOST_SLOTS: Final = 10_000
 # how long a run may clean up after it was ended, and the last commit may take
 CLEAN_UP: Final = 5.0
+LOOP_ENDS_WITHIN: Final = 0.2
 
 
 class Worker:
@@ -187,7 +188,20 @@ class Worker:
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         """The worker's own tasks do not end by themselves: what breaks one stops the worker, and ``run`` raises it."""
-        if task.cancelled() or self._failure is not None or (error := task.exception()) is None:
+        if task.cancelled():
+            if self._stopping is None or self._stopping.is_set():
+                return
+            # by somebody else; or the loop ends, and with it everything that is in it
+            task.get_loop().call_later(LOOP_ENDS_WITHIN, self._miss, task.get_name())
+        elif (error := task.exception()) is not None:
+            self._break_down(error)
+
+    def _miss(self, name: str) -> None:
+        if self._stopping is not None and not self._stopping.is_set():
+            self._break_down(RuntimeError(f"somebody has cancelled {name!r}, a task of the worker's own"))
+
+    def _break_down(self, error: BaseException) -> None:
+        if self._failure is not None:
             return
         self._failure = error
         self._report(error)
