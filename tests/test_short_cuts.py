@@ -41,7 +41,7 @@ CALLED_FOR: Final = (
     "lost claims",
 )
 # what shows little alone
-TOGETHER: Final = (("two workflows",), ("a group", "a full group", "several"))
+TOGETHER: Final = (("two workflows",), ("a group", "a cap of groups", "a full group", "several"))
 RECENT: Final = 6  # of the ids: one of these jobs may wait
 OTHER_ENDS: Final = (("limited", 2000), ("suspended", ""), ("cancelled", ""), ("continued", ""))
 # what a worker may find: of a job that runs (`job`), of one that may wait, or is gone (`any`), of the one that is added
@@ -53,13 +53,18 @@ FOUND: Final[dict[str, Sequence[tuple[str | int, ...]]]] = {
     "cancel": [("HSET", ":{workflow}:j:{job}", "cancel", "enough")],
     "gone": [("DEL", ":{workflow}:j:{any}")],
     "elsewhere": [("HSET", ":{workflow}:j:{any}", "state", "parked")],
-    "a cap": [("HSET", ":{workflow}:limits", "declared:concurrency", "2"), ("DEL", ":{workflow}:limits")],
+    "a cap": [
+        *(("HSET", ":{workflow}:limits", "declared:concurrency", count) for count in (1, 2)),
+        ("DEL", ":{workflow}:limits"),
+    ],
     "a cap of groups": [("HSET", ":{workflow}:limits", "declared:group", count) for count in (1, 2, 3)],
     # as where the cap was lowered
     "a full group": [("SADD", ":{workflow}:ga:j4", "another"), ("SREM", ":{workflow}:ga:j4", "another")],
-    "a cap of all": [("HSET", ":limits", "declared:concurrency", "2"), ("DEL", ":limits")],
+    "a cap of all": [
+        *(("HSET", ":limits", "declared:concurrency", count) for count in (1, 2)),
+        ("DEL", ":limits"),
+    ],
     "a stream": [("HSET", ":{workflow}:limits", "declared:stream", "9"), ("DEL", ":{workflow}:limits")],
-    "no wake": [("DEL", ":{workflow}:wake")],
     "ended": [("ZADD", ":{workflow}:completed", 1, "long ago")],
     "an entry": [
         ("ZADD", ":{workflow}:completed", "inf", "{next}"),
@@ -204,7 +209,10 @@ class Story:
             for workflow, id, token in ends
         ]
         grouped = [(run, [id for *_, id in of]) for run, of in groupby(runs, key=lambda each: each[:3])]
-        call: list[str | int] = ["worker", self.number, 30_000, self.choose.choice(self.slots), len(grouped)]
+        # who hands claims back mostly stops
+        stops = any(run[0][0] == "released" for run in runs) and self.choose.random() < HALF
+        slots = 0 if stops else self.choose.choice(self.slots)
+        call: list[str | int] = ["worker", self.number, 30_000, slots, len(grouped)]
         for ((kind, number), workflow, token), ids in grouped:
             call += (kind, workflow, token, number, len(ids))
             for id in ids:
@@ -213,6 +221,9 @@ class Story:
         wanted = self.choose.sample(self.workflows, self.choose.randint(1, len(self.workflows)))
         for workflow in wanted:
             call += (workflow, self.choose.choice((1, 1, 3)))
+        if self.choose.random() < HALF:
+            # it was woken for this
+            self.everywhere("DEL", f":{wanted[0]}:wake")
         self.sent.append(call)
         self._take(self.send(call), wanted, f"worker:{self.number}")
 

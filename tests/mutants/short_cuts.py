@@ -45,7 +45,7 @@ SETTLING: Final = (
     unread("settle_simply", "an attempt that goes on", "started", behind=", 'watchers'"),
     unread("settle_simply", "who watches of a job that is claimed", "watchers", before="'started', "),
     unread("settle_simply", "children of a job that is claimed", "kids", before="'started', 'watchers', "),
-    cut("settle_simply", "slots", "math.min(ARGV[4], ARGV[#ARGV])", "ARGV[#ARGV]"),
+    cut("settle_simply", "slots", "math.min(ARGV[4], ARGV[#ARGV])", "tonumber(ARGV[#ARGV])"),
     cut("settle_simply", "keeps a result no longer", "redis.call('PEXPIRE', jobs .. id, RESULT_TTL)"),
     cut("settle_simply", "forgets the ended", "trimEnded(base, workflow, 'completed', now)"),
     cut("settle_simply", "tells who waits", "if waiters then", "if false then"),
