@@ -271,6 +271,15 @@ def test_of_two_jobs_of_an_id_that_of_the_workflow_ends(server: Server, namespac
         story.compare()
 
 
+def test_who_leaves_work_behind_wakes_another(server: Server, namespace_id: str) -> None:
+    with telling(server, namespace_id, 0) as story:
+        story.produce("add", ["a", "}", "", "live", "", "", 3, *(f"{part}{n}" for n in range(3) for part in "jnd")])
+        for number in (3, 6):
+            story.everywhere("DEL", ":a:wake")
+            story.send(["worker", number, 30_000, 1, 0, "a", 1])
+            assert all(story.everywhere("EXISTS", ":a:wake"))
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_calls_leave_what_the_long_way_leaves(server: Server, namespace_id: str, seed: int) -> None:
     with telling(server, namespace_id, seed) as story:

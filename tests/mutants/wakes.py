@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .mutant import CAPS, MODEL, REGRESSIONS, Mutation, lua, script
+from .mutant import CAPS, MODEL, REGRESSIONS, SHORT_CUTS, Mutation, lua, script
 
 WAKES: Final = (
     Mutation(
@@ -36,7 +36,7 @@ WAKES: Final = (
             ("share > served then armWake(base, workflow) end", "share > served then end"),
             ("armWake(base, workflow)\n  elseif not claims[1] then", "elseif not claims[1] then"),
         ),
-        (f"{CAPS}::test_a_raised_cap_wakes_as_many_workers_as_it_has_room_for",),
+        (f"{SHORT_CUTS}::test_who_leaves_work_behind_wakes_another",),
     ),
     lua(
         "a removed job passes its slot on",
