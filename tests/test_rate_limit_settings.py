@@ -97,6 +97,22 @@ async def test_a_limiter_that_cannot_be_read_lets_nothing_start(
             await job.wait(10)
 
 
+async def test_a_limiter_that_is_listed_where_there_are_none_lets_nothing_start(
+    server: Server, namespace_id: str, client: Client
+) -> None:
+    async with Namespace(namespace_id, redis=server.url) as namespace:
+        queue = namespace.queue("calls")
+        stored = f"{namespace.base}:calls:limits"
+        client("HSET", stored, "override:limiters", '["gone"]')
+        async with queue.worker(done, safety=SAFETY):
+            job = await queue.add("x")
+            await looked_in_vain(queue, client)
+            assert await job.state() == "waiting"
+            client("HDEL", stored, "override:limiters")
+            await queue.resume()
+            await job.wait(10)
+
+
 async def test_a_limiter_that_cannot_be_read_does_not_harm_what_runs(
     server: Server, namespace_id: str, client: Client
 ) -> None:

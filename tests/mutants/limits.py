@@ -84,6 +84,20 @@ LIMITS: Final = (
         f"{REGRESSIONS}::test_a_workflow_without_work_keeps_no_slot_under_the_namespace_cap",
     ),
     lua(
+        "a limiter of the namespace limits claims",
+        "reserve",
+        "if namespace.limiters or limits.limiters or",
+        "if limits.limiters or",
+        "test_rate_limits.py::test_a_refused_job_keeps_its_place_and_its_attempt",
+    ),
+    lua(
+        "a limiter that only a workflow lists lets it claim nothing",
+        "reserve",
+        "if namespace.limiters or limits.limiters or",
+        "if namespace.limiters or",
+        "test_rate_limit_settings.py::test_a_limiter_that_is_listed_where_there_are_none_lets_nothing_start",
+    ),
+    lua(
         "a start is counted",
         "claim_ready",
         "spendBudgets(base, shared, starts, now)",
