@@ -1,5 +1,6 @@
 """A call that is served in few commands leaves, and answers, what the long way would: tried on calls at random."""
 
+import asyncio
 import random
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -8,8 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from lanner.queue import Claim, Namespace
 from support.client import Client
-from support.servers import Server
+from support.servers import PrivateServer, Server
 from support.ways import LONG_WAYS, Pieces, Way
 
 CALLS: Final = 40
@@ -288,3 +290,22 @@ def test_calls_leave_what_the_long_way_leaves(server: Server, namespace_id: str,
         for _ in range(CALLS):
             story.choose.choices(steps, (added, 12, 4, 1))[0]()
             story.compare()
+
+
+async def test_a_worker_without_limits_takes_the_short_cuts(own_server: PrivateServer) -> None:
+    async with Namespace("short", redis=own_server.url) as namespace:
+        queue, done = namespace.queue("q"), asyncio.Event()
+
+        async def handler(claim: Claim) -> None:
+            if claim.data == "last":
+                done.set()
+
+        with own_server.client() as client:
+            async with queue.worker(handler, concurrency=1):
+                client("CONFIG", "RESETSTAT")
+                for data in ("first", *["next"] * 50, "last"):
+                    await queue.add(data)
+                await done.wait()
+                # the long way reads the limits of the namespace and of the workflow in each call
+                read = client("INFO", "commandstats").get("cmdstat_hgetall", {"calls": 0})["calls"]
+        assert read < 20
