@@ -15,6 +15,7 @@ from lanner.errors import (
     ResultExpiredError,
 )
 from lanner.queue import Claim, Dedup, Job, Namespace, Suspended
+from lanner.queue.scripts.adding import NewJob, count_at_once
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import Server
@@ -293,3 +294,13 @@ async def test_a_payload_of_any_size_arrives(namespace: Namespace, size: int) ->
     queue = namespace.queue("q")
     async with worker_of(queue, echo):
         assert await (await queue.add("é" * size)).wait(PATIENCE) == "é" * size
+
+
+def test_a_call_has_fewer_of_jobs_that_differ() -> None:
+    def new(n: int, rest: str) -> NewJob:
+        return NewJob("q", f"{n}", "nonce", rest, "data")
+
+    assert count_at_once([]) == 0
+    assert count_at_once([new(n, "}") for n in range(7)]) == 7
+    assert count_at_once([new(n, "}") for n in range(500)]) == 200
+    assert count_at_once([new(n, f',"group":"{n}"}}') for n in range(500)]) == 100

@@ -164,6 +164,21 @@ async def test_the_group_of_an_input_may_be_found_in_any_way(ns: WorkflowNamespa
         pending.run(slow, Parcel("bob"), priority=-1)
 
 
+async def test_whoever_is_refused_takes_nobody_s_group_along(ns: WorkflowNamespace) -> None:
+    async def slowly(parcel: Parcel) -> str:
+        if parcel.to == "nobody":
+            raise LookupError("nobody has no group")
+        return f"of {parcel.to}"
+
+    slow = ns.create_workflow("slow", run=ship, get_group_id=slowly)
+    pending = ns.pending()
+    pending.run(slow, Parcel("nobody"))
+    jobs = [pending.run(slow, Parcel(f"{n}")) for n in range(220)]
+    with pytest.raises(UnsentJobsError):
+        await pending.send()
+    assert [(await job.record()).spec.group for job in jobs] == [f"of {n}" for n in range(220)]
+
+
 async def test_one_call_sends_a_chunk_of_whatever_workflows(
     ns: WorkflowNamespace,
     shipping: Workflow[Parcel, str],
@@ -183,7 +198,8 @@ async def test_one_call_sends_a_chunk_of_whatever_workflows(
         for number in range(225):
             pending.run(shipping, Parcel(str(number)))
             pending.run(counting, number)
-    assert sizes == [200, 200, 50]
+    # each is of another workflow than the one before it
+    assert sizes == [100, 100, 100, 100, 50]
     assert (await waiting(shipping), (await counting.counts()).waiting) == (225, 225)
 
 

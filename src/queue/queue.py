@@ -18,7 +18,7 @@ from .names import new_names, new_nonce
 from .notes import LOG_LINES, LONGEST_LINE, check_progress, log_entry
 from .options import UNSET, Duration, Unset, pack_options
 from .scheduling import Schedules
-from .scripts.adding import NewJob, Standing
+from .scripts.adding import MOST_AT_ONCE, NewJob, Standing, count_at_once
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
 from .scripts.recording import Checkpoint, append_log, record_steps, report_progress
 from .spec import Spec
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from .watch import Happening
     from .worker import Handler, Worker
 
-MOST_AT_ONCE: Final = 200
 MOST_EVENTS: Final = 10_000_000
 DEDUPLICATED: Final = ("throttled", "debounced")
 OF_A_QUEUE: Final = ("concurrency", "group_concurrency", "limiters", "events")
@@ -288,8 +287,11 @@ class Queue(Listing, Stream):
         jobs: list[Job] = []
         calls: deque[asyncio.Task[list[Standing | None]]] = deque()
         try:
-            for start in range(0, len(prepared), MOST_AT_ONCE):
-                calls.append(asyncio.create_task(runtime.add(prepared[start : start + MOST_AT_ONCE])))
+            start = 0
+            while chunk := prepared[start : start + MOST_AT_ONCE]:
+                chunk = chunk[: count_at_once(chunk)]
+                start += len(chunk)
+                calls.append(asyncio.create_task(runtime.add(chunk)))
                 # it is on the wire, alone: calls that go out together are answered together
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)

@@ -60,7 +60,7 @@ class SyncWorkflow(Generic[InputT, OutputT, ProgressT]):
         return SyncJob(portal.call(lambda: self.workflow.run_at(input, instant, **options)))
 
     def run_many(self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]) -> list[SyncJob[OutputT, ProgressT]]:
-        """Have the workflow run for each input, in calls of 200. See ``Workflow.run_many``."""
+        """Have the workflow run for each input, in calls of up to 200. See ``Workflow.run_many``."""
         return [SyncJob(job) for job in portal.call(lambda: self.workflow.run_many(inputs, **options))]
 
     def execute(

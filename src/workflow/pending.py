@@ -13,7 +13,7 @@ import msgspec
 from ..errors import InvalidArgumentError, JobAlreadyExistsError, RedisUnavailableError, UnsentJobsError
 from ..queue.job import Job as QueueJob
 from ..queue.names import new_id
-from ..queue.queue import MOST_AT_ONCE
+from ..queue.scripts.adding import MOST_AT_ONCE, count_at_once
 from ..queue.spec import Spec
 from ..queue.validation import check_choice
 from .job import Job
@@ -132,7 +132,7 @@ class Pending:
         self._runs.clear()
 
     async def send(self) -> list[Job[Any]]:
-        """Send the runs, in calls of 200. To be called when the transaction has committed.
+        """Send the runs, in calls of up to 200. To be called when the transaction has committed.
 
         What could not be sent stays collected, so that it can be sent again: what did arrive all the same is not added
         twice.
@@ -206,15 +206,19 @@ class Pending:
     async def _send_some(self, left: list[_Run], refused: dict[tuple[str, str], Exception]) -> list[Job[Any]]:
         """Send the first of what is left, which is then less."""
         runtime = await self._namespace.queues.runtime()
-        for run in left[:MOST_AT_ONCE]:
+        resolved: list[_Run] = []
+        first = left[:MOST_AT_ONCE]
+        for run in first:
             try:
                 await run.resolve()
             except Exception as error:  # noqa: BLE001 - the user's function; the others are not to suffer from it
                 refused[run.key] = error
-                left.remove(run)
-        chunk = left[:MOST_AT_ONCE]
+            else:
+                resolved.append(run)
+        left[: len(first)] = resolved
+        chunk = resolved[: count_at_once([run.prepared for run in resolved])]
         answers = await runtime.add([run.prepared for run in chunk]) if chunk else []
-        del left[:MOST_AT_ONCE]
+        del left[: len(chunk)]
         sent: list[Job[Any]] = []
         for run, standing in zip(chunk, answers, strict=True):
             try:

@@ -132,7 +132,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
     async def run_many(
         self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]
     ) -> list[Job[OutputT, ProgressT]]:
-        """Have the workflow run for each input, in calls of 200. See ``run``; not with ``id`` or ``if_exists``."""
+        """Have the workflow run for each input, 200 a call at most. See ``run``; not with ``id`` or ``if_exists``."""
         for option in ("id", "if_exists"):
             if option in options:
                 raise InvalidArgumentError(f"run_many takes no {option}=: every job has an id of its own; leave it out")
