@@ -8,7 +8,7 @@ import pytest
 from lanner.errors import InvalidArgumentError, JobCancelledError, ResultExpiredError
 from lanner.queue import Backoff, Claim, Completed, EndReason, Job, Namespace, Suspended
 from lanner.queue.scripts.loader import load
-from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, results_of, settle_is_in_the_server, worker_of
 from support.proxy import Proxy
 from support.servers import Server
 from support.unstoppable import Unstoppable
@@ -305,10 +305,7 @@ async def test_what_overtakes_the_answer_with_the_claim_is_heard(
         begun.append(claim.ended)
         await idle.wait()
 
-    async with worker_of(namespace.queue("other"), handle):
-        await namespace.queue("other").add("x")
-        await wait_until(lambda: begun)  # the script is in the server
-        begun.clear()
+    await settle_is_in_the_server(namespace)
     job = await namespace.queue("q").add("x")
     proxy.hold_answers(load("settle").sha)
     async with Namespace(namespace.id, redis=proxy.url) as far, worker_of(far.queue("q"), handle) as worker:

@@ -12,7 +12,7 @@ from lanner.queue.cadence import cadence
 from lanner.queue.calling import Caller
 from lanner.queue.scripts.loader import load
 from lanner.queue.settling import Settler
-from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, results_of, settle_is_in_the_server, worker_of
 from support.proxy import Proxy
 from support.servers import PrivateServer, Server
 from support.unstoppable import Unstoppable
@@ -169,10 +169,11 @@ async def test_what_is_claimed_while_the_worker_stops_is_handed_back(
 ) -> None:
     desk, other = Desk(), Desk(is_open=True)
     async with Namespace(namespace_id, redis=proxy.url) as slow:
+        await settle_is_in_the_server(namespace)
         worker = worker_of(slow.queue("q"), desk)
+        proxy.hold_answers(load("settle").sha)  # from the first on: one that waits behind a pop has been sent long ago
         await worker.start()
         await wait_until(lambda: look.a_worker_listens("q"), PATIENCE)
-        proxy.hold_answers(load("settle").sha)
         job = await namespace.queue("q").add("x")
         let_go = 0
 

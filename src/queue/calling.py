@@ -89,13 +89,13 @@ class Pauses:
 async def persist(
     call: Callable[[], Awaitable[T]],
     *,
+    link: Link,
     timeout: float,  # noqa: ASYNC109 - the total of many attempts
-    repeatable: bool,
     what: Callable[[], str],
 ) -> T:
-    """Make a call, again where that is safe, for at most ``timeout`` seconds.
+    """Make a call that may be executed more than once, until it is answered, for at most ``timeout`` seconds.
 
-    ``repeatable`` says that executing the call twice does what once does. ``what`` describes it for the error.
+    All that it sends goes over ``link``. ``what`` describes it for the error.
 
     Raises:
         RedisUnavailableError: Redis did not answer in time.
@@ -103,9 +103,10 @@ async def persist(
     """
     began, waits = time.monotonic(), Pauses()
     sent = False
-    error: LannerError
+    error: LannerError = NotSentError(f"Redis cannot be reached: no connection within {timeout:.2g} s")
     while True:
         left = began + timeout - time.monotonic()
+        absence = link.absence
         try:
             async with asyncio.timeout(max(left, 0.001)):
                 return await call()
@@ -117,9 +118,11 @@ async def persist(
         except UnansweredError as unanswered:
             error, sent = unanswered, True
         except TimeoutError:
-            error, sent = UnansweredError(f"no answer within {timeout:.2g} s"), True
+            # without a connection nothing was sent, and what is known of that says more
+            if absence is None or link.absence != absence:
+                error, sent = UnansweredError(f"no answer within {timeout:.2g} s"), True
         pause = waits.next()
-        if (isinstance(error, UnansweredError) and not repeatable) or began + timeout - time.monotonic() <= pause:
+        if began + timeout - time.monotonic() <= pause:
             unsure = " It may have been done all the same." if sent else " Nothing was done."
             raise RedisUnavailableError(f"{what()}: {str(error).rstrip('.')}.{unsure}") from error
         await asyncio.sleep(pause)

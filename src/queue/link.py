@@ -49,8 +49,14 @@ class Link:
         self._unsent: list[tuple[bytes, asyncio.Future[Any]]] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
         self._since = 0.0
+        self._connections = 0
         self._watch: asyncio.TimerHandle | None = None
         self._closed = False
+
+    @property
+    def absence(self) -> int | None:
+        """Which absence of a connection there is, if there is one: while it is the same, nothing is sent."""
+        return self._connections if self._wire is None else None
 
     def call(self, *command: Argument) -> asyncio.Future[Any]:
         """Send a command; the future has its answer.
@@ -97,6 +103,7 @@ class Link:
         finally:
             self._opening = None
         self._wire = wire
+        self._connections += 1
         unsent, self._unsent = self._unsent, []
         for packed, future in unsent:
             if not future.done():

@@ -145,7 +145,7 @@ class Namespace:
     async def persist(self, call: Callable[[Runtime], Awaitable[T]], what: str) -> T:
         """Make a repeatable call, Redis being away for no longer than the namespace's timeout."""
         runtime = await self.runtime()
-        return await persist(lambda: call(runtime), timeout=self.timeout, repeatable=True, what=lambda: what)
+        return await persist(lambda: call(runtime), link=runtime.call.link, timeout=self.timeout, what=lambda: what)
 
     async def set_limits(self, *, concurrency: int | None) -> None:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""

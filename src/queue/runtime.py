@@ -71,7 +71,7 @@ class Runtime:
                     await anext(self._guard)
                 await self._connector.prepare()
                 what = f"connecting to Redis{self._connector.remark}"
-                await persist(self._check, timeout=self._timeout, repeatable=True, what=lambda: what)
+                await persist(self._check, link=self.call.link, timeout=self._timeout, what=lambda: what)
 
     async def _check(self) -> None:
         if self._is_open:
@@ -130,8 +130,8 @@ class Runtime:
             number = producer.number
             return await persist(
                 lambda: add_jobs(self.call, producer=producer.name, number=number, jobs=jobs),
+                link=self.call.link,
                 timeout=began + self._timeout - time.monotonic(),
-                repeatable=True,
                 what=lambda: what or _named(jobs),
             )
         finally:
@@ -156,8 +156,8 @@ class Runtime:
         producer = secrets.token_urlsafe(9)
         return await persist(
             lambda: add_flow(self.call, producer=producer, number=1, nodes=nodes),
+            link=self.call.link,
             timeout=self._timeout,
-            repeatable=True,
             what=lambda: f"adding the flow of job {nodes[0].id!r} to {nodes[0].workflow!r}",
         )
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from lanner.queue import Claim, Job, Queue, Worker
+from lanner.queue import Claim, Job, Namespace, Queue, Worker
 
 from .client import Client
 from .stored import state_in
@@ -92,6 +92,13 @@ def worker_of(queue: Queue, handler: Callable[[Claim], Any], **settings: Any) ->
     """A worker that is only in time when it is woken, unless the test says otherwise."""
     chosen: dict[str, Any] = {"safety": RELIES_ON_WAKING, "grace": 0, **settings}
     return queue.worker(handler, **chosen)
+
+
+async def settle_is_in_the_server(namespace: Namespace) -> None:
+    """Have the server know the script that claims, so that calls of it are told by its sha and by nothing else."""
+    other = namespace.queue("served-before")
+    async with worker_of(other, Desk(is_open=True)):
+        await (await other.add("x")).wait(PATIENCE)
 
 
 async def results_of(jobs: Iterable[Job]) -> list[str]:
