@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from lanner.queue import Namespace
 from support.client import Client
@@ -11,6 +12,10 @@ from support.proxy import Proxy, open_proxy
 from support.servers import NoServerError, PrivateServer, Server, describe_choice, private_servers, shared_server
 
 CALL_REPORT = pytest.StashKey[pytest.TestReport]()
+
+# how long an example takes is the machine's affair, which may stand still at any moment
+settings.register_profile("lanner", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lanner")
 
 
 def pytest_report_header() -> str:

@@ -230,6 +230,10 @@ def test_what_has_neither_is_named(server: Server, namespace_id: str, commands: 
 
 
 LEAVES_SOMETHING = """
+from support import leftovers
+
+leftovers.SETTLES_WITHIN = 0  # nothing is on its way here
+
 def test_it(SERVER, namespace_id):
     with SERVER.client() as client:
         client("SET", f"lanner:{{{namespace_id}}}:surprise", 1)

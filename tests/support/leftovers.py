@@ -16,7 +16,7 @@ from support.family_leftovers import barrier, cascade, cascades, held, is_kept_b
 from support.servers import Server
 from support.stored import Key, Stored, read, state_in
 
-SETTLES_WITHIN = 2.0  # the last commands of a test's clients may still be on their way
+SETTLES_WITHIN = 20.0  # the last commands of a test's clients may still be on their way
 
 ENDED = ("completed", "failed", "cancelled")
 LIVE = ("ready", "groups", "active", "delayed", "parked")
