@@ -8,6 +8,7 @@ import pytest
 from lanner import InvalidArgumentError
 from lanner.queue import Claim, Namespace, RateLimit
 from support.client import Client
+from support.jobs import PATIENCE
 from support.rate_limits import LONG, SAFETY, done, looked_in_vain
 from support.servers import Server
 
@@ -22,13 +23,13 @@ async def test_a_workflow_s_list_replaces_the_namespace_s(server: Server, namesp
             for queue in (both, wide, free):
                 await stack.enter_async_context(queue.worker(done, safety=SAFETY))
             for job in await free.add_many(["x"] * 10):
-                await job.wait(10)
+                await job.wait(PATIENCE)
             added = await both.add_many(["x"] * 2)
-            await added[0].wait(10)
+            await added[0].wait(PATIENCE)
             await looked_in_vain(both, client)
             jobs = await wide.add_many(["x"] * 3)
-            await jobs[0].wait(10)
-            await jobs[1].wait(10)
+            await jobs[0].wait(PATIENCE)
+            await jobs[1].wait(PATIENCE)
             await looked_in_vain(wide, client)
             assert [await job.state() for job in (added[1], jobs[2])] == ["waiting", "waiting"]
 
@@ -94,7 +95,7 @@ async def test_a_limiter_that_cannot_be_read_lets_nothing_start(
             assert client("ZCARD", f"{namespace.base}:active") == 0
             client("HDEL", stored, "override:limiters")
             await queue.resume()
-            await job.wait(10)
+            await job.wait(PATIENCE)
 
 
 async def test_a_limiter_that_is_listed_where_there_are_none_lets_nothing_start(
@@ -110,7 +111,7 @@ async def test_a_limiter_that_is_listed_where_there_are_none_lets_nothing_start(
             assert await job.state() == "waiting"
             client("HDEL", stored, "override:limiters")
             await queue.resume()
-            await job.wait(10)
+            await job.wait(PATIENCE)
 
 
 async def test_a_limiter_that_cannot_be_read_does_not_harm_what_runs(
@@ -126,11 +127,11 @@ async def test_a_limiter_that_cannot_be_read_does_not_harm_what_runs(
 
         async with queue.worker(handle, concurrency=1, safety=SAFETY):
             first, second = await queue.add("x"), await queue.add("y")
-            assert await first.wait(10) == "kept"
+            assert await first.wait(PATIENCE) == "kept"
             assert await second.state() == "waiting"
             client("HDEL", *field)
             await queue.resume()
-            assert await second.wait(10) == "kept"
+            assert await second.wait(PATIENCE) == "kept"
 
 
 @pytest.mark.parametrize("per", ["all", "group"])
@@ -149,12 +150,12 @@ async def test_a_change_of_limiters_holds_at_once_for_what_they_have_refused(
         queue = before_it.queue("calls", group_concurrency=None)
         async with queue.worker(done, safety=SAFETY):
             jobs = [await queue.add("x", group="g") for _ in range(5)]
-            await jobs[0].wait(10)
+            await jobs[0].wait(PATIENCE)
             await looked_in_vain(queue, client)
             assert (await queue.counts()).waiting == 4
             async with after_it.queue("calls", group_concurrency=None, limiters=listed).worker(done, safety=SAFETY):
                 for job in jobs:
-                    await job.wait(10)
+                    await job.wait(PATIENCE)
 
 
 async def test_more_limiters_than_a_claim_can_look_at_are_refused_where_they_would_hold(redis_url: str) -> None:

@@ -11,6 +11,7 @@ from lanner import Context, WorkflowNamespace
 from lanner.queue import Claim, Namespace, Outcome, RateLimit, Released, Retry, Suspended
 from lanner.queue.outcome import Failure
 from support.client import Client
+from support.jobs import PATIENCE, results_of
 from support.rate_limits import LONG, SAFETY, done, looked_in_vain
 from support.servers import Server
 from support.starts import most_within, starts_of
@@ -45,10 +46,10 @@ async def test_no_window_has_more_starts_than_the_limit_with_many_workers(
         async with queue.namespace:
             added = await queue.add_many(["x"] * jobs)
             for job in added:
-                await job.wait(20)
+                await job.wait(PATIENCE)
             starts = await starts_of(added)
     assert len(starts) == jobs
-    assert most_within(starts, window) == limit
+    assert most_within(starts, window) <= limit
 
 
 async def test_no_window_has_more_starts_than_the_limit_with_many_processes(server: Server, namespace_id: str) -> None:
@@ -56,10 +57,10 @@ async def test_no_window_has_more_starts_than_the_limit_with_many_processes(serv
     async with Namespace(namespace_id, redis=server.url) as namespace:
         workers = [await anyio.open_process(command, stderr=None) for _ in range(3)]
         try:
-            await wait_until(lambda: all_started(namespace, len(workers)), 30)
+            await wait_until(lambda: all_started(namespace, len(workers)), PATIENCE)
             added = await namespace.queue("calls").add_many(["x"] * 40)
             for job in added:
-                await job.wait(30)
+                await job.wait(PATIENCE)
             starts = await starts_of(added)
         finally:
             for worker in workers:
@@ -68,7 +69,7 @@ async def test_no_window_has_more_starts_than_the_limit_with_many_processes(serv
                 await worker.wait()
                 await worker.aclose()
     assert [worker.returncode for worker in workers] == [0, 0, 0]
-    assert most_within(starts, 0.25) == 8
+    assert most_within(starts, 0.25) <= 8
 
 
 async def test_a_job_that_goes_on_after_a_wait_starts_nothing(
@@ -84,7 +85,7 @@ async def test_a_job_that_goes_on_after_a_wait_starts_nothing(
         queue = namespace.queue("calls")
         first, second = await queue.add("first"), await queue.add("second")
         async with queue.worker(handle, safety=SAFETY):
-            assert await first.wait(10) == "through"
+            assert await first.wait(PATIENCE) == "through"
             await looked_in_vain(queue, client)
             assert await second.state() == "waiting"
     assert turns == ["first"] * 4
@@ -117,7 +118,7 @@ async def test_a_job_that_was_handed_back_starts_nothing_when_it_goes_on(
             await worker.stop(grace=0)
             worker = queue.worker(handle, safety=SAFETY)
             await worker.start()
-        assert await job.wait(10) == "through"
+        assert await job.wait(PATIENCE) == "through"
         await worker.stop()
     assert turns == ["first", "first"]
 
@@ -144,7 +145,7 @@ async def test_a_refused_job_keeps_its_place_and_its_attempt(server: Server, nam
         order.append(claim.data)
         return ""
 
-    async with Namespace(namespace_id, redis=server.url, limiters={"api": RateLimit(1, 0.5)}) as namespace:
+    async with Namespace(namespace_id, redis=server.url, limiters={"api": RateLimit(1, LONG)}) as namespace:
         queue = namespace.queue("calls", group_concurrency=1)
         await queue.pause()
         names = ["b", "c", "a", "d", "e"]
@@ -161,8 +162,11 @@ async def test_a_refused_job_keeps_its_place_and_its_attempt(server: Server, nam
             # what is left after the first start stands as it stood
             assert client("ZRANGE", f"{namespace.base}:calls:ready", 0, -1, "WITHSCORES") == ready[1:]
             assert client("ZRANGE", f"{namespace.base}:calls:g:g", 0, -1, "WITHSCORES") == group
-            for job in jobs:
-                await job.wait(10)
+            for started in range(2, len(jobs) + 1):
+                client("DEL", f"{namespace.base}:@limiter:api")
+                await queue.resume()
+                await wait_until(lambda: len(order) == started)  # noqa: B023 - awaited at once
+            await results_of(jobs)
         attempts = [(await job.record()).attempt for job in jobs]
     assert order == ["a", "b", "c", "d", "e"]
     assert attempts == [1] * 5
@@ -174,12 +178,12 @@ async def test_several_budgets_are_all_taken_or_none(server: Server, namespace_i
         both, one = namespace.queue("both"), namespace.queue("one", limiters=["account"])
         async with both.worker(done, safety=SAFETY), one.worker(done, safety=SAFETY):
             paid = await both.add_many(["x"] * 5)
-            await paid[1].wait(10)
+            await paid[1].wait(PATIENCE)
             await looked_in_vain(both, client)
             assert client("LLEN", f"{namespace.base}:@limiter:card") == 2
             assert client("LLEN", f"{namespace.base}:@limiter:account") == 2
             # the third start of the account is still to be had, by whom the card does not concern
-            await (await one.add("y")).wait(10)
+            await (await one.add("y")).wait(PATIENCE)
             late = await one.add("z")
             await looked_in_vain(one, client)
             assert await late.state() == "waiting"

@@ -3,7 +3,7 @@
 import pytest
 
 from lanner.queue import Claim, Namespace, Queue
-from support.jobs import Desk, Look, worker_of
+from support.jobs import PATIENCE, Desk, Look, worker_of
 from support.schedules import DAILY, fired, missed, nothing_left, the
 from support.waiting import wait_until
 
@@ -16,13 +16,14 @@ async def test_a_fire_is_skipped_while_the_previous_job_lives(namespace: Namespa
             missed(look, await the(queue), 1)
             schedule = await fired(queue, fires)
             assert schedule.skipped == fires - 1
+        await desk.starts(1)
         desk.let_go(*desk.started)
-        await queue.job(desk.started[0]).wait(10)
+        await queue.job(desk.started[0]).wait(PATIENCE)
         missed(look, await the(queue), 1)
         schedule = await fired(queue, 4)
         assert (schedule.skipped, schedule.last_job == desk.started[0]) == (2, False)
         desk.open()
-        await queue.job(str(schedule.last_job)).wait(10)
+        await queue.job(str(schedule.last_job)).wait(PATIENCE)
     assert len(desk.started) == 2
 
 
@@ -83,6 +84,6 @@ async def test_the_previous_job_is_cancelled_where_asked_for(namespace: Namespac
         record = await queue.job(first).record()
         assert (record.state, record.reason) == ("cancelled", "the schedule fired again")
         desk.open()
-        await queue.job(second).wait(10)
+        await queue.job(second).wait(PATIENCE)
     # they are in one group: the second waited for the first to be gone
     assert desk.most == 1

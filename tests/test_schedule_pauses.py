@@ -1,7 +1,7 @@
 """Schedules that are paused and resumed: what is not fired meanwhile, and what goes on afterwards."""
 
 from lanner.queue import Namespace, cadence
-from support.jobs import Look, worker_of
+from support.jobs import PATIENCE, Look, worker_of
 from support.schedules import DAILY, done, fired, missed, ms_of, now_of, the
 
 
@@ -45,7 +45,7 @@ async def test_a_paused_schedule_can_be_triggered(namespace: Namespace) -> None:
     await queue.schedules.upsert("s", DAILY, "x")
     await queue.schedules.pause("s")
     async with worker_of(queue, done):
-        await (await queue.schedules.trigger("s")).wait(10)
+        await (await queue.schedules.trigger("s")).wait(PATIENCE)
     assert (await the(queue)).paused
 
 
@@ -54,7 +54,7 @@ async def test_a_resumed_schedule_wakes_an_idle_worker(namespace: Namespace) -> 
     await queue.schedules.upsert("s", cadence(every=0.1), "x")
     await queue.schedules.pause("s")
     async with worker_of(queue, done):
-        await (await queue.add("x")).wait(10)
+        await (await queue.add("x")).wait(PATIENCE)
         await queue.schedules.resume("s")
         await fired(queue, 2)
 

@@ -7,7 +7,7 @@ import pytest
 
 from lanner import Context, InvalidArgumentError, ScheduleNotFoundError, WorkflowNamespace
 from lanner.queue import Namespace, cadence
-from support.jobs import Desk, Look, worker_of
+from support.jobs import PATIENCE, Desk, Look, worker_of
 from support.schedules import DAILY, GRID, completed, done, fired, instants, missed, ms_of, nothing_left, the
 from support.servers import Server
 from support.waiting import wait_until
@@ -74,7 +74,7 @@ async def test_a_trigger_leaves_the_cadence_alone(namespace: Namespace) -> None:
     before = await the(queue)
     async with worker_of(queue, done):
         job = await queue.schedules.trigger("s")
-        await job.wait(10)
+        await job.wait(PATIENCE)
     record = await job.record()
     assert (record.data, record.spec.priority, record.spec.scheduled) == ("data", 5, 0)
     assert record.spec.group == "schedule:s"
@@ -111,7 +111,7 @@ async def test_a_removed_schedule_fires_no_more_and_its_jobs_stay(namespace: Nam
         assert await queue.schedules.remove("s") is True
         assert await queue.schedules.list() == []
         desk.open()
-        await queue.job(job_id).wait(10)
+        await queue.job(job_id).wait(PATIENCE)
     assert not look("EXISTS", "q:due")
 
 
@@ -169,7 +169,7 @@ async def test_a_workflow_s_schedule_runs_it_by_the_clock(server: Server, namesp
         async with reports.worker(safety=120):
             await wait_until(lambda: len(seen) >= 2)
             job = await reports.trigger_schedule("nightly")
-            assert await job.wait(10) == "schedule:nightly"
+            assert await job.wait(PATIENCE) == "schedule:nightly"
             assert await reports.pause_schedule("often")
             assert await reports.resume_schedule("often")
             often, nightly = await reports.get_schedules()
@@ -192,8 +192,8 @@ async def test_a_workflow_s_group_is_that_of_its_schedules(server: Server, names
         await reports.upsert_schedule("a", "@daily", "acme")
         await reports.upsert_schedule("b", "@daily", "acme", group="other")
         async with reports.worker(safety=120):
-            assert await (await reports.trigger_schedule("a")).wait(10) == "acme"
-            assert await (await reports.trigger_schedule("b")).wait(10) == "other"
+            assert await (await reports.trigger_schedule("a")).wait(PATIENCE) == "acme"
+            assert await (await reports.trigger_schedule("b")).wait(PATIENCE) == "other"
 
 
 @pytest.mark.parametrize("option", ["id", "unique", "if_exists", "throttle", "debounce", "run_in"])

@@ -9,6 +9,7 @@ import pytest
 
 from lanner import Backoff, Context, WorkflowNamespace
 from support.commands import Command, started
+from support.jobs import PATIENCE
 from support.servers import Server
 from support.waiting import wait_until
 
@@ -53,7 +54,7 @@ class Shop:
         return started("worker", target, *arguments, directory=self.directory, redis_url=self.redis_url)
 
     async def until_it_runs(self) -> None:
-        await wait_until((self.directory / "begun").exists, timeout=30)
+        await wait_until((self.directory / "begun").exists, timeout=PATIENCE)
 
     def let_go(self) -> None:
         (self.directory / "go").touch()
@@ -74,7 +75,7 @@ async def test_a_signal_lets_what_runs_end_and_the_exit_code_is_0(shop: Shop, st
             await worker.until_it_says(f"{stop.name}: stopping")
             shop.let_go()
             assert await worker.exit_code() == 0
-        assert await job.wait(timeout=10) == worker.process.pid
+        assert await job.wait(timeout=PATIENCE) == worker.process.pid
 
 
 async def test_the_garbage_collector_passes_over_what_was_imported(shop: Shop) -> None:
@@ -82,7 +83,7 @@ async def test_the_garbage_collector_passes_over_what_was_imported(shop: Shop) -
     shop.let_go()
     async with shop.namespace:
         with shop.worker():
-            assert await shop.hold.execute(str(shop.directory), timeout=30) > 10_000
+            assert await shop.hold.execute(str(shop.directory), timeout=PATIENCE) > 10_000
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.name)
@@ -134,7 +135,7 @@ async def test_it_works_without_uvloop(shop: Shop) -> None:
     async with shop.namespace:
         with shop.worker() as worker:
             shop.let_go()
-            assert await shop.hold.execute(str(shop.directory), timeout=30) == worker.process.pid
+            assert await shop.hold.execute(str(shop.directory), timeout=PATIENCE) == worker.process.pid
             assert "10 slots for hold (asyncio)" in worker.output
 
 
@@ -166,7 +167,7 @@ async def test_one_workflow_can_be_named_instead_of_all(shop: Shop) -> None:
     async with shop.namespace:
         with shop.worker(target="shops:hold") as worker:
             shop.let_go()
-            assert await shop.hold.execute(str(shop.directory), timeout=30) == worker.process.pid
+            assert await shop.hold.execute(str(shop.directory), timeout=PATIENCE) == worker.process.pid
 
 
 async def test_a_process_that_is_killed_is_replaced(shop: Shop) -> None:
@@ -204,7 +205,7 @@ async def test_processes_end_when_the_one_that_started_them_is_killed(shop: Shop
         await fleet.until_it_says(STARTED, times=2)
         fleet.signal(signal.SIGKILL)
         await fleet.exit_code()
-        await wait_until(lambda: fleet.output.count("has stopped") == 2, timeout=30)
+        await wait_until(lambda: fleet.output.count("has stopped") == 2, timeout=PATIENCE)
 
 
 async def test_a_module_that_cannot_be_used_ends_all_processes(shop: Shop) -> None:
@@ -227,7 +228,7 @@ async def test_reload_runs_the_new_code_and_waits_where_it_is_broken(shop: Shop)
             shop.write(module.replace("return os.getpid()", "return -1"))
             await worker.until_it_says(STARTED, times=2)
             shop.let_go()
-            assert await job.wait(timeout=30) == -1
+            assert await job.wait(timeout=PATIENCE) == -1
             worker.signal(signal.SIGINT)
             assert await worker.exit_code() == 0
 

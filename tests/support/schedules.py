@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from lanner.queue import Claim, Namespace, Queue, Schedule, cadence
 
-from .jobs import Look
+from .jobs import PATIENCE, Look
 from .waiting import wait_until
 
 DAY = 24 * 3600 * 1000
@@ -29,7 +29,7 @@ async def the(queue: Queue, schedule_id: str = "s") -> Schedule:
 
 async def fired(queue: Queue, fires: int, schedule_id: str = "s") -> Schedule:
     """A schedule as it stands when it has fired so often."""
-    await wait_until(lambda: has_fired(queue, fires, schedule_id), 30)
+    await wait_until(lambda: has_fired(queue, fires, schedule_id), PATIENCE)
     return await the(queue, schedule_id)
 
 
