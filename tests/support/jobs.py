@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from lanner.queue import Claim, Job, Namespace, Queue, Worker
+from lanner.queue.scripts.claiming import sweep_claims
 
 from .client import Client
 from .stored import state_in
@@ -106,6 +107,25 @@ async def results_of(jobs: Iterable[Job]) -> list[str]:
     return list(await asyncio.gather(*(job.wait(PATIENCE) for job in jobs)))
 
 
+async def sweep(namespace: Namespace) -> list[str]:
+    """Sweep now, as some worker does every now and then; what was recovered."""
+    call = (await namespace.runtime()).call
+    return list((await sweep_claims(call, lease=60_000, interval=0, limit=100)).recovered)
+
+
+async def lose_claim(look: "Look", namespace: Namespace, workflow: str, job_id: str) -> None:
+    """Have a job taken from its worker, as if that had been silent for a lease; however slow this machine is."""
+    token = look.field(workflow, job_id, "token")
+
+    async def is_lost() -> bool:
+        look.expire_lease(workflow, job_id)
+        await sweep(namespace)
+        return look.field(workflow, job_id, "token") != token
+
+    # its worker may renew it in between
+    await wait_until(is_lost, PATIENCE)
+
+
 class Look:
     """Looks at a namespace's keys."""
 
@@ -154,6 +174,14 @@ class Look:
     def all_have_followed(self) -> bool:
         """Whether every job whose parent has ended has been told so."""
         return bool(self("EXISTS", "cascades") == 0)
+
+    def deadline(self, workflow: str, job_id: str) -> float:
+        """Until when a claim is leased, in milliseconds by Redis' clock."""
+        return float(self("ZSCORE", "active", f"{workflow}:{job_id}"))
+
+    def hold_sweeps(self) -> None:
+        """Have no worker sweep of itself, as if somebody had just done it: what is late is taken from nobody."""
+        self("SET", "swept", self.now() + 3_600_000)
 
     def expire_lease(self, workflow: str, job_id: str) -> None:
         """Back-date a claim's deadline, as if its worker had been silent for a lease."""
