@@ -1,5 +1,6 @@
 """Sequences of calls that the queue once got wrong: most were found by the machine that drives it against its model."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
@@ -134,6 +135,26 @@ async def test_after_a_drain_of_any_kind_the_order_is_counted_from_the_start(
     else:
         await _end_by_a_worker(namespace, look, desk, jobs, how)
     await wait_until(lambda: not look("EXISTS", "q:pc"), PATIENCE)
+
+
+@pytest.mark.parametrize("held", [1, 250])
+@pytest.mark.parametrize("free", [0, 3, 120])
+@pytest.mark.parametrize("runnable", [0, 2, 120])
+async def test_all_waiting_jobs_are_removed_whatever_they_wait_for(
+    namespace: Namespace, held: int, free: int, runnable: int
+) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    async with worker_of(queue, desk, concurrency=1):
+        await queue.add("x", id="runs", group="held")
+        await desk.runs("runs")
+        await asyncio.gather(
+            *(queue.add("x", group="held") for _ in range(held)),
+            *(queue.add("x") for _ in range(free)),
+            *(queue.add("x", group=f"g{n}") for n in range(runnable)),
+        )
+        assert await queue.remove_all("waiting") == held + free + runnable
+        assert (await queue.counts()).waiting == 0
+        desk.open()
 
 
 async def _end_by_a_worker(namespace: Namespace, look: Look, desk: Desk, jobs: list[Job], how: str) -> None:
