@@ -67,13 +67,16 @@ async def test_branches_of_a_gather_whose_process_was_killed_run_no_finished_ste
 
     async with WorkflowNamespace(namespace_id, redis=server.url) as ns:
         job = await ns.create_workflow("branches", run=elsewhere).run(None)
-        arguments = ("worker", "branching:ns", "--lease", "0.5")
+        arguments = ("worker", "branching:ns")
         with started(*arguments, directory=tmp_path, redis_url=server.url) as worker:
             for name in finished_first:
                 Path(f"{effects}.{name}").touch()
                 await wait_until(lambda: look("HEXISTS", f"branches:steps:{job.id}", name), timeout=60)  # noqa: B023 - awaited at once
             worker.signal(signal.SIGKILL)
             await worker.exit_code()
+        # its lease is over, and it is time for a sweep
+        look.expire_lease("branches", job.id)
+        look("DEL", "swept")
         for name in ("a1", "a2", "b1", "b2"):
             Path(f"{effects}.{name}").touch()
         with started(*arguments, directory=tmp_path, redis_url=server.url):

@@ -349,6 +349,7 @@ async def test_a_run_that_tries_again_and_again_does_not_block_the_loop(threads:
     running = job.begin()
     await busy.begun.wait()
     end(job, EndReason.SHUTDOWN)
+    await wait_until(lambda: len(tries) > 2)
     await asyncio.sleep(0.1)
     busy.seen.append("give up")
     assert_ended(await running, EndReason.SHUTDOWN)
@@ -411,9 +412,9 @@ async def test_an_end_while_left_over_steps_are_awaited_cuts_them(threads: Threa
 
 async def test_an_event_that_arrives_when_the_run_has_ended_is_not_taken(threads: Threads) -> None:
     async def workflow(ctx: Context[None]) -> None:
-        await in_tasks_that_nobody_cancels(ctx.step.wait_for_event("approved", timeout=0.9))
+        await in_tasks_that_nobody_cancels(ctx.step.wait_for_event("approved", timeout=HOUR))
 
-    job = MemoryJob(workflow, threads=threads)
+    job = MemoryJob(workflow, threads=threads, in_place_ms=2 * HOUR * 1000)
     running = job.begin()
     await wait_until(lambda: job.record.steps)
     end(job, EndReason.SHUTDOWN)

@@ -197,13 +197,17 @@ async def test_no_event_in_time_is_none_or_an_error_by_choice_and_stays_so(
 
 
 async def test_an_event_beats_a_timeout_that_is_over_and_was_not_written(ns: WorkflowNamespace, look: Look) -> None:
+    begun = asyncio.Event()
+
     async def run(ctx: Context[None]) -> int | None:
-        return await ctx.step.wait_for_event("number", timeout=1.2, type=int)
+        begun.set()
+        return await ctx.step.wait_for_event("number", timeout=2.5, type=int)
 
     workflow = ns.create_workflow("flow", run=run)
+    # it comes to its sleep while its worker stops, which does not claim it again
     async with workflow.worker():
         job = await workflow.run(None)
-        await sleeps(job)
+        await begun.wait()
     until = look("ZRANGE", "flow:delayed", 0, 0, "WITHSCORES")[0][1]
     await wait_until(lambda: look.now() > until)
     await job.send_event("number", 7)

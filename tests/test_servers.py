@@ -56,10 +56,10 @@ def test_what_was_stored_is_there_again_after_a_start(
 
 def test_a_frozen_server_answers_when_it_is_thawed(own_server: PrivateServer) -> None:
     own_server.freeze()
-    with Client(f"{own_server.tcp_url}?socket_timeout=0.2") as client:
-        with pytest.raises(redis.TimeoutError):
-            client("PING")
-        own_server.thaw()
+    with Client(f"{own_server.tcp_url}?socket_timeout=0.2") as client, pytest.raises(redis.TimeoutError):
+        client("PING")
+    own_server.thaw()
+    with Client(own_server.tcp_url) as client:
         assert client("PING")
 
 

@@ -12,6 +12,7 @@ from lanner.queue.outcome import Failed, Outcome, Suspended
 from lanner.workflow.context import Context
 from lanner.workflow.threads import Threads
 from support.runs import MemoryJob, completed, plain_threads
+from support.waiting import wait_until
 
 HOUR = 3600
 
@@ -213,7 +214,7 @@ async def test_a_short_wait_that_nobody_awaits_is_not_slept_through(threads: Thr
 
     async def workflow(ctx: Context[None]) -> str:
         left.append(asyncio.create_task(ctx.step.wait("a moment", 0.9)))
-        return await ctx.step.do("work", Trace().note, "work", 0.05)
+        return await ctx.step.do("work", Trace().note, "work")
 
     assert await MemoryJob(workflow, threads=threads).attempt() == completed("work")
     await asyncio.wait(left)
@@ -406,12 +407,16 @@ async def test_a_naive_instant_is_an_error(threads: Threads) -> None:
 async def test_a_long_wait_is_over_in_place_while_other_steps_still_run(threads: Threads) -> None:
     trace = Trace()
 
+    async def work() -> None:
+        await wait_until(lambda: trace.done)
+        await trace.note("work")
+
     async def workflow(ctx: Context[None]) -> list[str]:
         async def waits() -> None:
             await ctx.step.wait("long", 1.3)
             await ctx.step.do("after", trace.note, "after the wait")
 
-        await asyncio.gather(waits(), ctx.step.do("work", trace.note, "work", 1.6))
+        await asyncio.gather(waits(), ctx.step.do("work", work))
         return trace.done
 
     assert await MemoryJob(workflow, threads=threads).attempt() == completed(["after the wait", "work"])

@@ -145,14 +145,15 @@ def test_everything_that_a_workflow_can_do_is_done(ns: WorkflowNamespace, doubli
 
 def test_a_job_is_told_and_asked_everything(ns: WorkflowNamespace, asking: Workflow[None, str]) -> None:
     with sync(ns).worker():
-        job = sync(asking).run(None)
         seen: list[str] = []
-        for event in job.watch():
+        for event in sync(asking).run_and_watch(None, id="asked"):
             seen.append(event.kind)
             if event.kind == "suspended":
-                assert job.send_event("answer", "42", event_id="one")
+                assert sync(asking).get_job("asked").send_event("answer", "42", event_id="one")
         assert "suspended" in seen
         assert seen[-1] == "completed"
+        job = sync(asking).get_job("asked")
+        assert [event.kind for event in job.watch()][-1] == "completed"
         assert job.wait(timeout=30) == "42"
         assert (job.progress(), set(job.log()), job.tree().state) == ({"asked": True}, {"asked"}, "completed")
         assert not job.set_failure_policy("continue")
@@ -404,8 +405,8 @@ except KeyboardInterrupt:
     print("interrupted")
 print(job.state())
 watch = job.watch()
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     next(watch)
 except KeyboardInterrupt:
     print("interrupted")

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, Sampler, TraceIdRatioBased
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState
 
-from lanner import Backoff, Context, JobFailedError, WorkflowNamespace
+from lanner import Backoff, Context, Job, JobFailedError, WorkflowNamespace
 from support.servers import Server
 from support.spans import Spans, attributes_of, id_of, parent_of, trace_of
 from support.waiting import wait_until
@@ -30,6 +31,10 @@ async def namespace(server: Server, namespace_id: str, spans: Spans) -> AsyncIte
 
 
 async def nothing() -> None: ...
+
+
+async def is_parked(job: Job[Any]) -> bool:
+    return await job.state() == "parked"
 
 
 async def echo(ctx: Context[Any]) -> Any:
@@ -194,7 +199,7 @@ async def test_a_job_of_an_untraced_caller_is_one_trace_too_through_retries_slee
         async with workflow.worker():
             jobs = await caller.run_many([1, 2])
             for job in jobs:
-                await wait_until(spans.has("process flow"))
+                await wait_until(partial(is_parked, job))
                 await job.send_event("go on")
                 with pytest.raises(JobFailedError):
                     await job.wait(timeout=30)

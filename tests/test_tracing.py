@@ -28,6 +28,8 @@ from support.spans import Spans, attributes_of, has_failed, id_of, parent_of, tr
 from support.waiting import wait_until
 
 AT_ONCE = Backoff(first=0)
+# what is left of it when a slow machine comes to suspend its job must be more than a second
+SLEEP = timedelta(seconds=3)
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ async def test_a_job_is_one_trace_from_its_caller_through_queue_retries_and_slee
 ) -> None:
     async def run(ctx: Context[None]) -> str:
         await ctx.step.do("prepare", nothing)
-        await ctx.step.wait("a moment", timedelta(seconds=1.2))
+        await ctx.step.wait("a moment", SLEEP)
         if ctx.attempt == 1:
             raise ValueError("not yet")
         return await ctx.step.wait_for_event("approved", type=str)
@@ -97,7 +99,7 @@ async def test_a_failed_attempt_is_an_error_and_a_sleep_is_none(namespace: Workf
         raise LookupError("no such card")
 
     async def run(ctx: Context[None]) -> None:
-        await ctx.step.wait("a moment", timedelta(seconds=1.2))
+        await ctx.step.wait("a moment", SLEEP)
         await ctx.step.do("charge", refuse)
 
     workflow = namespace.create_workflow("flow", run=run, max_attempts=2, backoff=Backoff(first=timedelta(seconds=0.5)))
@@ -345,18 +347,24 @@ async def test_without_tracing_a_run_may_use_its_span_and_nothing_is_carried(
 
 
 async def test_a_run_that_is_ended_is_no_error(namespace: WorkflowNamespace, spans: Spans) -> None:
+    begun: list[str] = []
+
+    async def work(job_id: str) -> None:
+        begun.append(job_id)
+        await asyncio.Event().wait()
+
     async def run(ctx: Context[None]) -> None:
-        await ctx.step.do("work", asyncio.sleep, 60)
+        await ctx.step.do("work", work, ctx.job_id)
 
     workflow = namespace.create_workflow("flow", run=run)
     async with workflow.worker(grace=0):
         job = await workflow.run(None)
-        await wait_until(lambda: is_in(job, "active"))
+        await wait_until(lambda: job.id in begun)
         await job.cancel("enough")
         with pytest.raises(JobCancelledError):
             await job.wait(timeout=30)
         handed_back = await workflow.run(None)
-        await wait_until(lambda: is_in(handed_back, "active"))
+        await wait_until(lambda: handed_back.id in begun)
     await wait_until(spans.has("process flow", 2))
     cancelled, released = spans.named("process flow")
     assert attributes_of(cancelled)["lanner.outcome"] == "cancelled"

@@ -19,7 +19,7 @@ from lanner import (
 from lanner.queue import Claim, Completed, Failed, Failure, Job, Namespace, Outcome, Retry, Suspended
 from lanner.queue.scripts.loader import load
 from lanner.queue.watch import Happening
-from support.jobs import Desk, Look, worker_of
+from support.jobs import PATIENCE, Desk, Look, worker_of
 from support.proxy import Proxy
 from support.servers import PrivateServer, Server
 from support.waiting import wait_until
@@ -49,7 +49,7 @@ class Watcher:
 
     async def ends(self) -> list[tuple[str, str]]:
         """Wait for the end of the watch; what was heard."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await self._task
         return [(happening.kind, happening.text) for happening in self.heard]
 
@@ -137,7 +137,7 @@ async def test_each_end_is_heard_by_who_watched_before_and_by_who_comes_after(
                 assert await job.cancel("changed my mind")
             desk.open()
             with suppress(Exception):
-                await job.wait(20)
+                await job.wait(PATIENCE)
     heard = await before.ends()
     after, other = await Watcher(job).ends(), await Watcher(queue.job(job.id)).ends()
     assert heard[-1:] == after == other
@@ -202,7 +202,7 @@ async def test_leaving_a_watch_unsubscribes(namespace: Namespace, look: Look, wa
                 await watcher.gives_up()
         await wait_until(lambda: look.field("q", job.id, "watchers") is None)
         desk.open()
-        await job.wait(20)
+        await job.wait(PATIENCE)
 
 
 async def test_one_watch_of_two_that_leaves_does_not_silence_the_other(namespace: Namespace, look: Look) -> None:
@@ -300,7 +300,7 @@ async def test_an_end_that_falls_into_a_gap_of_the_subscription_is_heard(
         await watching(look, job)
         await proxy.refuse()
         async with worker_of(queue, Desk(is_open=True)):
-            await job.wait(20)
+            await job.wait(PATIENCE)
         await proxy.accept()
         assert (await watcher.ends())[-1] == ("completed", "x")
 
@@ -358,7 +358,7 @@ async def test_what_happens_to_a_workflow_s_job_has_values(server: Server, names
         runs.append(ctx.attempt)
         if len(runs) == 1:
             raise RetryAfter(0, "not yet")
-        await ctx.step.wait("a moment", 1.5)
+        await ctx.step.wait("a moment", 3)
         return ctx.input
 
     async with WorkflowNamespace(namespace_id, redis=server.url) as namespace:

@@ -4,6 +4,7 @@ import pytest
 
 from lanner import RedisUnavailableError
 from lanner.queue import Claim, Namespace, Worker
+from support.jobs import PATIENCE
 from support.servers import Server
 from support.waiting import wait_until
 
@@ -28,7 +29,7 @@ async def test_a_worker_whose_own_task_breaks_stops_and_says_so(
         assert "has broken down" in caplog.text
         monkeypatch.undo()
         async with queue.worker(shout):
-            assert await (await queue.add("hello")).wait(10) == "HELLO"
+            assert await (await queue.add("hello")).wait(PATIENCE) == "HELLO"
 
 
 @pytest.mark.parametrize("name", ["lanner settler", "lanner listener", "lanner duty"])
@@ -47,7 +48,8 @@ async def test_a_worker_whose_own_task_was_cancelled_by_others_keeps_no_job(
     async with Namespace(namespace_id, redis=redis_url) as namespace:
         queue = namespace.queue("q")
         running = asyncio.create_task(queue.worker(hang, lease=0.5).run())
-        job = await queue.add("hello")
+        # a worker that gets no processor for a lease may lose it
+        job = await queue.add("hello", max_stalled=100)
         await begun.wait()
         for task in asyncio.all_tasks():
             if task.get_name() == name:
@@ -55,14 +57,14 @@ async def test_a_worker_whose_own_task_was_cancelled_by_others_keeps_no_job(
         with pytest.raises(RuntimeError, match="somebody has cancelled"):
             await running
         async with queue.worker(shout, lease=0.5):
-            assert await job.wait(60) == "HELLO"
+            assert await job.wait(PATIENCE) == "HELLO"
 
 
 async def test_wrong_credentials_are_a_clear_error_and_end_no_worker(own_server: Server, namespace_id: str) -> None:
     with own_server.client() as client:
         client("CONFIG", "SET", "requirepass", "right")
         url = own_server.tcp_url
-        async with Namespace(namespace_id, redis=url, producer_timeout=0.3) as stranger:
+        async with Namespace(namespace_id, redis=url, producer_timeout=2) as stranger:
             with pytest.raises(RedisUnavailableError, match=r"[Aa]uth"):
                 await stranger.queue("q").add("x")
         client("AUTH", "right")
@@ -74,6 +76,6 @@ async def test_wrong_credentials_are_a_clear_error_and_end_no_worker(own_server:
                 client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                 client("CONFIG", "SET", "requirepass", "right")
                 job = await queue.add("hello")
-                assert await job.wait(20) == "HELLO"
+                assert await job.wait(PATIENCE) == "HELLO"
                 await wait_until(lambda: len(worker.runs) == 0)
         client("CONFIG", "SET", "requirepass", "")

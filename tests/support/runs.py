@@ -11,7 +11,7 @@ from lanner.queue.scripts.descending import NewChild, Policy
 from lanner.queue.spec import Spec
 from lanner.testing.memory import MemoryJournal, MemoryRecord
 from lanner.workflow import serializer
-from lanner.workflow.program import Program
+from lanner.workflow.program import IN_PLACE_MS, Program
 from lanner.workflow.run import Run
 from lanner.workflow.threads import Threads
 
@@ -82,6 +82,7 @@ class MemoryJob:
         group: str = "",
         non_retryable: tuple[type[BaseException], ...] = (),
         end_timeout: float = 5.0,
+        in_place_ms: int = IN_PLACE_MS,
     ) -> None:
         self.record = Record()
         self.failures = 0
@@ -93,6 +94,7 @@ class MemoryJob:
         self._spec = Spec(run="life", max_attempts=max_attempts, group=group, timeout=1500)
         self._non_retryable = non_retryable
         self._end_timeout = end_timeout
+        self._in_place_ms = in_place_ms
 
     @property
     def run(self) -> Run:
@@ -111,6 +113,7 @@ class MemoryJob:
                 threads=self._threads,
                 non_retryable=self._non_retryable,
                 end_timeout=self._end_timeout,
+                in_place_ms=self._in_place_ms,
                 rng=random.Random(1),
             ),
             self._value,
