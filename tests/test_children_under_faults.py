@@ -109,7 +109,7 @@ async def test_every_child_counts_once_wherever_a_worker_is_killed(
     async with WorkflowNamespace(namespace_id, redis=redis_url) as ns:
         parent, child = define(ns)
         job = await parent.run(0)
-        async with crew(define_to_die, namespace_id, redis_url, tmp_path):
+        async with crew(define_to_die, namespace_id, redis_url, tmp_path, lease=None):
             numbers = [1, 2, *range(10, 10 + MANY)]
             assert await job.wait(PATIENCE) == 2 * sum(numbers)
         tree = await job.tree()

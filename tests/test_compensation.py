@@ -342,7 +342,7 @@ async def test_each_is_undone_once_wherever_a_worker_is_killed(
     async with WorkflowNamespace(namespace_id, redis=redis_url) as ns:
         workflow = define(ns)
         job = await workflow.run(how)
-        async with crew(define_to_die, namespace_id, redis_url, tmp_path):
+        async with crew(define_to_die, namespace_id, redis_url, tmp_path, lease=None):
             if how == "waits":
                 await is_in_state(workflow, job.id, "parked")
                 assert await job.cancel("changed my mind")

@@ -17,12 +17,15 @@ from importlib import import_module
 from pathlib import Path
 
 from lanner import WorkflowNamespace
+from lanner.queue.scripts.loader import load
+from support.client import Client
 from support.documents import ROOT
 from support.waiting import wait_until
 
 LOOKS_EVERY = 0.02
 STARTS_WITHIN = 240.0  # seconds; nearly all that a test has, as a loaded machine has taken a minute for it
 SLOTS = 20
+NEVER = 3600.0
 
 
 class Crew:
@@ -56,11 +59,15 @@ async def crew(
     directory: Path,
     *,
     processes: int = 2,
-    lease: float = 0.5,
+    lease: float | None = 0.5,
 ) -> AsyncGenerator[Crew]:
-    """Have processes work on what ``define``, a function of a module, defines in a namespace; killed at the end."""
+    """Have processes work on what ``define``, a function of a module, defines in a namespace; killed at the end.
+
+    Without a lease none runs out, however slow the machine is: what the dead have held is taken back when they are
+    gone, and of the living nobody loses anything.
+    """
     output = directory / "crew.txt"
-    arguments = (f"{define.__module__}:{define.__name__}", namespace, redis_url, str(processes), str(lease))
+    arguments = (f"{define.__module__}:{define.__name__}", namespace, redis_url, str(processes), str(lease or NEVER))
     process = _start(arguments, directory, output)
     at_work = Crew(process, output)
     try:
@@ -96,16 +103,55 @@ def _lives(pid: int) -> bool:
     return True
 
 
+def _id_of(pid: int) -> Path:
+    """Where a process says which worker it is."""
+    return Path(f"id of {pid}")
+
+
 def _work(target: str, namespace: str, redis_url: str, lease: float) -> None:
     module, _, name = target.partition(":")
     ns = WorkflowNamespace(namespace, redis=redis_url)
     getattr(import_module(module), name)(ns)
-    asyncio.run(ns.work(concurrency=SLOTS, lease=lease, grace=0))
+
+    async def work() -> None:
+        worker = ns.worker(concurrency=SLOTS, lease=lease, grace=0)
+        _id_of(os.getpid()).write_text(worker.id)
+        await worker.run()
+
+    asyncio.run(work())
+
+
+class _Heir:
+    """Has what dead workers hold swept, as if their leases had run out."""
+
+    def __init__(self, namespace: str, redis_url: str) -> None:
+        self._client = Client(redis_url)
+        self._base = f"lanner:{{{namespace}}}"
+        self._dead: set[str] = set()
+
+    def hear_of(self, pid: int) -> None:
+        """A process has died."""
+        if _id_of(pid).exists():
+            self._dead.add(_id_of(pid).read_text())
+
+    def take_over(self) -> None:
+        """Sweep. What a worker has sent may be executed after its death: it is looked for again and again."""
+        late = [member for member in self._client("ZRANGE", f"{self._base}:active", 0, -1) if self._is_late(member)]
+        for member in late:
+            self._client("ZADD", f"{self._base}:active", "XX", 1, member)
+        if late:
+            self._client("EVAL", load("sweep_claims").text, 1, self._base, int(NEVER * 1000), 0, len(late) + 1)
+
+    def _is_late(self, member: str) -> bool:
+        workflow, _, job = member.partition(":")
+        token: str | None = self._client("HGET", f"{self._base}:{workflow}:j:{job}", "token")
+        return (token or "").rpartition(":")[0] in self._dead
 
 
 def _main(target: str, namespace: str, redis_url: str, processes: str, lease: str) -> None:
     import_module(target.partition(":")[0])
     living: set[int] = set()
+    heir = _Heir(namespace, redis_url) if float(lease) == NEVER else None
     while True:
         while len(living) < int(processes):
             pid = os.fork()
@@ -116,7 +162,12 @@ def _main(target: str, namespace: str, redis_url: str, processes: str, lease: st
             print("worker", pid, flush=True)  # noqa: T201 - how the test hears of it
         if select.select([sys.stdin], [], [], LOOKS_EVERY)[0] and not os.read(sys.stdin.fileno(), 1):
             os.killpg(0, signal.SIGKILL)
-        living -= {pid for pid in living if os.waitpid(pid, os.WNOHANG)[0]}
+        dead = {pid for pid in living if os.waitpid(pid, os.WNOHANG)[0]}
+        living -= dead
+        if heir is not None:
+            for pid in dead:
+                heir.hear_of(pid)
+            heir.take_over()
 
 
 if __name__ == "__main__":
