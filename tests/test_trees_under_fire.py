@@ -40,15 +40,19 @@ async def test_all_trees_end_right_while_workers_are_killed(
         async with crew(define, namespace_id, redis_url, tmp_path, processes=3) as at_work:
             fire = asyncio.create_task(_fire(at_work, rng))
             values = await asyncio.gather(*(job.wait(ENDS_WITHIN) for job in jobs))
+            # who kills may have got less of the processor than those who work
+            while len(at_work.workers()) < 3 + min(LEAST_KILLS, TREES // 20):
+                jobs.append(await forest.tree.run(Place(len(jobs))))
+                values.append(await jobs[-1].wait(ENDS_WITHIN))
             fire.cancel()
-            assert values == [expected(number) for number in range(TREES)]
+            trees = len(jobs)
+            assert values == [expected(number) for number in range(trees)]
             await wait_until(look.all_have_followed, ENDS_WITHIN)
-        assert len(at_work.workers()) >= 3 + min(LEAST_KILLS, TREES // 20), "some were killed"
-        rotten = sum(Place(t, w, n).is_rotten for t in range(TREES) for w in range(TWIGS) for n in range(LEAVES))
+        rotten = sum(Place(t, w, n).is_rotten for t in range(trees) for w in range(TWIGS) for n in range(LEAVES))
         counts = await forest.leaf.counts()
-        assert counts.completed == TREES * TWIGS * LEAVES - rotten
+        assert counts.completed == trees * TWIGS * LEAVES - rotten
         assert counts.failed == min(rotten, 100)
-        assert (await forest.twig.counts()).completed == TREES * TWIGS
+        assert (await forest.twig.counts()).completed == trees * TWIGS
 
 
 async def test_all_flows_end_right_while_workers_are_killed(
@@ -91,8 +95,10 @@ async def test_all_trees_are_undone_from_below_when_they_are_cancelled_while_wor
     async with WorkflowNamespace(namespace_id, redis=redis_url) as ns:
         trees = define_orchard(ns)
         jobs = await trees.run_many([Place(number) for number in range(number_of_trees)])
-        async with crew(define_orchard, namespace_id, redis_url, tmp_path, processes=3) as at_work:
+        # a worker that gets no processor for a lease may write down late what it undoes
+        async with crew(define_orchard, namespace_id, redis_url, tmp_path, processes=3, lease=3) as at_work:
             fire = asyncio.create_task(_fire(at_work, rng))
+            await wait_until(lambda: any(note.startswith("did leaf") for note in notes_in(tmp_path)), ENDS_WITHIN)
             await asyncio.gather(*map(cancel, jobs))
             fire.cancel()
             await wait_until(look.all_have_followed, ENDS_WITHIN)
@@ -103,7 +109,6 @@ async def test_all_trees_are_undone_from_below_when_they_are_cancelled_while_wor
     did = {note.removeprefix("did ") for note in notes if note.startswith("did ")}
     undid = [note.removeprefix("undid ") for note in notes if note.startswith("undid ")]
     assert did <= set(undid)
-    assert any(name.startswith("leaf") for name in did), "some had come so far"
     first, last = {name: undid.index(name) for name in undid}, {name: place for place, name in enumerate(undid)}
     for name, place in last.items():
         kind, tree, *rest = name.split()

@@ -64,7 +64,7 @@ async def test_wrong_credentials_are_a_clear_error_and_end_no_worker(own_server:
     with own_server.client() as client:
         client("CONFIG", "SET", "requirepass", "right")
         url = own_server.tcp_url
-        async with Namespace(namespace_id, redis=url, producer_timeout=2) as stranger:
+        async with Namespace(namespace_id, redis=url, producer_timeout=0.5) as stranger:
             with pytest.raises(RedisUnavailableError, match=r"[Aa]uth"):
                 await stranger.queue("q").add("x")
         client("AUTH", "right")
