@@ -1,10 +1,12 @@
 """Handlers that a test controls, and looks at what a queue has stored."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
+from lanner.errors import RedisUnavailableError
 from lanner.queue import Claim, Job, Namespace, Queue, Worker
 from lanner.queue.scripts.claiming import sweep_claims
 
@@ -100,6 +102,15 @@ async def settle_is_in_the_server(namespace: Namespace) -> None:
     other = namespace.queue("served-before")
     async with worker_of(other, Desk(is_open=True)):
         await (await other.add("x")).wait(PATIENCE)
+
+
+async def is_refused(queue: Queue, why: str) -> bool:
+    """Whether an add fails for a reason; from a server that did not answer in time it may fail for that instead."""
+    try:
+        await queue.add("x")
+    except RedisUnavailableError as error:
+        return re.search(why, str(error), re.IGNORECASE) is not None
+    raise AssertionError(f"it was added, against {why}")
 
 
 async def results_of(jobs: Iterable[Job]) -> list[str]:
