@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import threading
 import warnings
 
 import pytest
 
 from lanner import Context, Worker, Workflow, WorkflowNamespace
+from lanner.sync import sync
+from support.jobs import PATIENCE
 
 ATTEMPTS = 5
 
@@ -66,6 +69,76 @@ def test_a_process_forked_from_a_running_worker_uses_connections_of_its_own(redi
     with warnings.catch_warnings():
         # the thread that keeps the leases is not copied, which the child has no use for
         warnings.simplefilter("ignore", DeprecationWarning)
+        assert asyncio.run(parent()) == 0
+
+
+@pytest.mark.parametrize("where", ["in a loop of its own", "by a blocking call"])
+@pytest.mark.parametrize("how", ["as a program", "in the background"])
+def test_closing_a_namespace_stops_a_worker_that_runs_in_another_loop(
+    redis_url: str, namespace_id: str, how: str, where: str
+) -> None:
+    ns, workflow = make(redis_url, namespace_id)
+    over, works = threading.Event(), threading.Event()
+    worker = ns.worker(grace=60)
+
+    async def work() -> None:
+        if how == "as a program":
+            asyncio.get_running_loop().call_soon(works.set)
+            await worker.run()
+        else:
+            await worker.start()
+            works.set()
+            await asyncio.to_thread(over.wait)
+
+    async def close() -> None:
+        assert await workflow.execute(2, timeout=10) == 4
+        await ns.aclose()
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)
+    thread.start()
+    try:
+        works.wait()
+        if where == "by a blocking call":
+            assert sync(workflow).execute(1, timeout=10) == 2
+            sync(ns).close()
+        else:
+            asyncio.run(close())
+    finally:
+        over.set()
+        thread.join(PATIENCE)
+    assert not thread.is_alive()
+    other = WorkflowNamespace(namespace_id, redis=redis_url)
+    assert [each.departed for each in sync(other).workers()] == ["stopped"]
+    sync(other).close()
+
+
+def test_a_forked_process_that_closes_the_namespace_leaves_its_parent_s_worker_alone(
+    redis_url: str, namespace_id: str
+) -> None:
+    ns, workflow = make(redis_url, namespace_id)
+
+    def in_child() -> None:
+        code = 1
+        try:
+            asyncio.events._set_running_loop(None)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+            asyncio.run(ns.aclose())
+            code = 0
+        finally:
+            os._exit(code)
+
+    async def parent() -> int:
+        async with ns, ns.worker(concurrency=2):
+            assert await workflow.execute(1, timeout=10) == 2
+            child = os.fork()
+            if child == 0:
+                in_child()
+            _, status = await asyncio.to_thread(os.waitpid, child, 0)
+            assert await workflow.execute(2, timeout=10) == 4
+            assert [each.departed for each in await ns.workers()] == [None]
+            return os.waitstatus_to_exitcode(status)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # as above
         assert asyncio.run(parent()) == 0
 
 

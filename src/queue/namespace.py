@@ -1,8 +1,8 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, Final, Self, TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from typing import Any, Final, Protocol, Self, TypeVar, cast
 
 import redis.asyncio
 
@@ -24,7 +24,17 @@ T = TypeVar("T")
 DEFAULT_PREFIX: Final = "lanner"
 ENDED_AT_ONCE: Final = 50
 WORKERS_AT_ONCE: Final = 500
+# how often it is looked whether a loop that is asked for something still runs
+LOOK_AGAIN: Final = 0.1
 _foreign: Final[list[Runtime]] = []
+
+
+class Stoppable(Protocol):
+    """What works in an event loop until it is stopped."""
+
+    async def stop(self) -> None:
+        """Stop it, and wait for that."""
+        ...
 
 
 class Namespace:
@@ -75,7 +85,7 @@ class Namespace:
         self._runtimes: dict[asyncio.AbstractEventLoop, Runtime] = {}
         self._pid = os.getpid()
         self._closed: bool = False
-        self._workers: set[Any] = set()
+        self._workers: dict[Stoppable, asyncio.AbstractEventLoop] = {}
 
     def queue(
         self,
@@ -119,7 +129,7 @@ class Namespace:
         if self._pid != os.getpid():
             # closing these connections here would close them for the process that forked this one
             _foreign.extend(self._runtimes.values())
-            self._runtimes, self._workers, self._pid = {}, set(), os.getpid()
+            self._runtimes, self._workers, self._pid = {}, {}, os.getpid()
         loop = asyncio.get_running_loop()
         runtime = self._runtimes.get(loop)
         if runtime is None:
@@ -135,7 +145,7 @@ class Namespace:
         """For the block, be on another Redis and begin every key otherwise; for tests of namespaces made at import."""
         kept = (self.base, self.connector, self._runtimes, self._workers, self._closed)
         self.base, self.connector = keys.base(check_id(prefix, "prefix"), self.id), Connector(redis)
-        self._runtimes, self._workers, self._closed = {}, set(), False
+        self._runtimes, self._workers, self._closed = {}, {}, False
         try:
             yield
         finally:
@@ -220,13 +230,13 @@ class Namespace:
         """Claim again after ``pause``."""
         await self.persist(lambda runtime: set_paused(runtime.call, workflow="", paused=False), "resuming")
 
-    def enter(self, worker: Any) -> None:
-        """A worker of the namespace has started: closing stops it first."""
-        self._workers.add(worker)
+    def enter(self, worker: Stoppable) -> None:
+        """A worker of the namespace has started in this event loop: closing stops it first."""
+        self._workers[worker] = asyncio.get_running_loop()
 
-    def leave(self, worker: Any) -> None:
+    def leave(self, worker: Stoppable) -> None:
         """A worker has stopped."""
-        self._workers.discard(worker)
+        self._workers.pop(worker, None)
 
     async def leave_loop(self) -> None:
         """Close the connections of this event loop; those of others stay."""
@@ -235,16 +245,16 @@ class Namespace:
             await runtime.aclose()
 
     async def aclose(self) -> None:
-        """Stop the workers that run here, fail pending waits, close the connections."""
+        """Stop the workers of this process, fail pending waits, close the connections."""
         if self._closed:
             return
-        await asyncio.gather(*(worker.stop() for worker in tuple(self._workers)))
+        # what a forked process has inherited is its parent's
+        own = self._pid == os.getpid()
+        workers = tuple(self._workers.items()) if own else ()
+        await asyncio.gather(*(_within(loop, worker.stop) for worker, loop in workers))
         self._closed = True
-        for loop, runtime in tuple(self._runtimes.items()) if self._pid == os.getpid() else ():
-            if loop is asyncio.get_running_loop():
-                await runtime.aclose()
-            elif loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(runtime.aclose(), loop))
+        for loop, runtime in tuple(self._runtimes.items()) if own else ():
+            await _within(loop, runtime.aclose)
         self.connector.close()
 
     async def __aenter__(self) -> Self:
@@ -252,3 +262,17 @@ class Namespace:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+async def _within(loop: asyncio.AbstractEventLoop, what: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Have something done in the event loop that it belongs to. One that ends takes along what is in it."""
+    if loop is asyncio.get_running_loop():
+        await what()
+        return
+    if not loop.is_running():
+        return
+    done = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(what(), loop))
+    while not done.done() and loop.is_running():
+        await asyncio.wait([done], timeout=LOOK_AGAIN)
+    if done.done() and not done.cancelled():
+        done.result()
