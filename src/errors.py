@@ -46,6 +46,20 @@ NAMED: Final = 5
 class LannerError(Exception):
     """The base of every error of Lanner."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.args, dict(self.__dict__)))
+
+
+_Error = TypeVar("_Error", bound=LannerError)
+
+
+def _rebuild(kind: type[_Error], args: tuple[object, ...], state: dict[str, object]) -> _Error:
+    """Make an error again as it was, for pickle and copy: its constructor may want something else than its text."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class InvalidArgumentError(LannerError, ValueError):
     """An argument cannot be used; nothing was sent. The text names the argument and what would be right."""
@@ -91,20 +105,6 @@ class JobError(LannerError):
         super().__init__(message)
         self.workflow = workflow
         self.job_id = job_id
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
-
-
-_Error = TypeVar("_Error", bound=LannerError)
-
-
-def _rebuild(kind: type[_Error], message: str, state: dict[str, object]) -> _Error:
-    """Make an error again from its text and attributes, without its constructor (for pickle and copy)."""
-    error = kind.__new__(kind)
-    Exception.__init__(error, message)
-    error.__dict__.update(state)
-    return error
 
 
 class JobFailedError(JobError):
@@ -196,9 +196,6 @@ class MapFailedError(LannerError):
         self.wanted = wanted
         self.failures = list(failures)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
-
 
 class WaitTimeoutError(JobError, TimeoutError):
     """The job had not ended when the time given to ``wait`` was over. It goes on."""
@@ -237,9 +234,6 @@ class EventTimeoutError(LannerError, TimeoutError):
         self.step = step
         self.event = event
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
-
 
 class UnsentJobsError(LannerError):
     """Not all runs of a ``Pending`` could be sent. Each is named by the id of its workflow and its own.
@@ -268,9 +262,6 @@ class UnsentJobsError(LannerError):
         self.sent = list(sent)
         self.refused = dict(refused)
         self.unsent = list(unsent)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
 
 
 def _listed(jobs: Sequence[tuple[str, str]]) -> str:
@@ -306,9 +297,6 @@ class StepFailedError(NonRetryableError):
         self.type = type
         self.message = message
         self.traceback = traceback
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
 
 
 # named after what the raiser asks for, as one reads it at the raise
