@@ -115,7 +115,14 @@ async def test_every_child_counts_once_wherever_a_worker_is_killed(
         tree = await job.tree()
         assert (tree.size, tree.completed) == (len(numbers), len(numbers))
         assert (await child.counts()).completed == len(numbers)
-    assert sorted(notes_in(tmp_path)) == sorted(f"doubled {number}" for number in numbers)
+    notes = notes_in(tmp_path)
+    for number in numbers:
+        # a step that was cut, as by the death of another job of its process, runs again; one that is stored does not
+        ran = [place for place, note in enumerate(notes) if note == f"doubled {number}"]
+        assert ran
+        if f"stored {number}" in notes:
+            assert ran[-1] < notes.index(f"stored {number}")
+    assert any(note.startswith("stored") for note in notes)
     assert deaths_in(tmp_path) == {
         "parent begins", "first is about to be started", "first was started", "child begins", "child ends",
         "it has the first output", "later is about to be started", "later was started", "another is started",

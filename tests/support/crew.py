@@ -42,7 +42,9 @@ class Crew:
 
     def workers(self) -> list[int]:
         """The ids of all worker processes so far; dead ones are among them."""
-        return [int(line.split()[1]) for line in self.output.splitlines() if line.startswith("worker ")]
+        # the last line may be half written yet
+        whole, _, _ = self.output.rpartition("\n")
+        return [int(line.split()[1]) for line in whole.splitlines() if line.startswith("worker ")]
 
     def kill_one(self, rng: random.Random) -> None:
         """Kill one of the workers that live, if there is one, as a crash would."""

@@ -1,5 +1,6 @@
 """Workflows that start others, for worker processes that are killed at every point of them."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -56,7 +57,8 @@ def define(ns: WorkflowNamespace) -> tuple[Workflow[int, int], Workflow[int, int
             die_once("child ends")
         return doubled
 
-    child_workflow = ns.create_workflow("child", run=child)
+    # one may be in a process that another one ends, any number of times before it has got anywhere
+    child_workflow = ns.create_workflow("child", run=child, max_stalled=1000)
 
     async def parent(ctx: Context[int]) -> int:
         die_once("parent begins")
@@ -68,12 +70,12 @@ def define(ns: WorkflowNamespace) -> tuple[Workflow[int, int], Workflow[int, int
         die_once("it has all outputs")
         return first + await later.wait() + sum(many)
 
-    return ns.create_workflow("parent", run=parent), child_workflow
+    return ns.create_workflow("parent", run=parent, max_stalled=1000), child_workflow
 
 
 def define_to_die(ns: WorkflowNamespace) -> None:
-    """As ``define``; and a worker dies before and after it sends that children are to be started."""
-    start = Recorder.start_children
+    """As ``define``; a worker dies before and after it has children started as well, and notes what is stored."""
+    start, record = Recorder.start_children, Recorder.record
 
     async def start_children(self: Recorder, claim: Claim, barrier: str, **options: Any) -> bool:
         die_once(f"{barrier} is about to be started")
@@ -81,5 +83,12 @@ def define_to_die(ns: WorkflowNamespace) -> None:
         die_once(f"{barrier} was started")
         return started
 
+    async def recorded(self: Recorder, claim: Claim, path: str, text: str) -> bool:
+        stored = await record(self, claim, path, text)
+        if stored and path == "double":
+            note(f"stored {json.loads(claim.data)['json']}")
+        return stored
+
     Recorder.start_children = start_children  # type: ignore[method-assign] # of a process that does nothing else
+    Recorder.record = recorded  # type: ignore[method-assign] # as above
     define(ns)
