@@ -12,6 +12,7 @@ from lanner import (
     JobAlreadyExistsError,
     JobFailedError,
     JobNotFoundError,
+    ResultExpiredError,
     WorkflowNamespace,
 )
 from lanner.queue import Claim, Failed, Failure, Job, Namespace, Outcome
@@ -242,6 +243,24 @@ async def test_a_debounced_job_that_cannot_take_the_payload_any_more_frees_its_k
         assert (third.id, (await second.record()).data) == (second.id, "3")
         for job in (first, second):
             await queue.remove(job.id)
+
+
+@pytest.mark.parametrize("how", ["throttle", "debounce"])
+async def test_a_key_stands_for_no_other_job_that_has_the_id_of_its_own(namespace: Namespace, how: str) -> None:
+    queue = namespace.queue("q")
+    key: dict[str, Any] = {how: Dedup("k", HOUR)}
+    first = await queue.add("first", id="a", **key)
+    await queue.remove("a")
+    other = await queue.add("another matter", id="a", run_in=HOUR)
+    standing = await queue.add("second", **key)
+    assert (await other.record()).data == "another matter"
+    if how == "debounce":
+        assert standing.id != "a"
+        assert (await standing.record()).data == "second"
+    else:
+        assert (standing.id, standing.run) == (first.id, first.run)
+        with pytest.raises(ResultExpiredError, match="used again"):
+            await standing.wait(20)
 
 
 async def has_failed_once(job: Job) -> bool:

@@ -154,6 +154,11 @@ async def test_the_group_of_an_input_may_be_found_in_any_way(ns: WorkflowNamespa
     await pending.send()
     assert [(await job.record()).spec.group for job in jobs] == ["slow ada", "plain ada", "given"]
 
+    unnamed = {"id": None}
+    whose = pending.run(slow, Parcel("eve"), **unnamed)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - a caller's own variable
+    await pending.send()
+    assert (await whose.record()).spec.group == "slow eve"
+
     pending.run(slow, Parcel("bob"))
     pending.discard()
     pending.run(slow, Parcel("nobody"), id="nobody")

@@ -15,8 +15,8 @@ from ..queue.job import Job as QueueJob
 from ..queue.names import new_id
 from ..queue.scripts.adding import MOST_AT_ONCE, count_at_once
 from ..queue.spec import Spec
-from ..queue.validation import check_choice
 from .job import Job
+from .options import pop_if_exists
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -51,10 +51,10 @@ class _Run:
         if self.group is not None:
             group, self.group = self.group, None
             collected, new = self.prepared, self.prepare(await group)
-            # the nonce stays: the handle that was given out is for this life of the job; and so does who collected it
+            # id and nonce stay: the handle that was given out is for this life of the job; and so does who collected it
             trace = msgspec.json.decode(collected.spec, type=Spec).trace
             spec = msgspec.structs.replace(msgspec.json.decode(new.spec, type=Spec), trace=trace)
-            self.prepared = msgspec.structs.replace(new, run=collected.run, rest=spec.rest())
+            self.prepared = msgspec.structs.replace(new, id=collected.id, run=collected.run, rest=spec.rest())
 
     def drop(self) -> None:
         """It is not going to be sent."""
@@ -178,9 +178,8 @@ class Pending:
     ) -> Job[OutputT]:
         if not workflow.belongs_to(self._namespace):
             raise InvalidArgumentError(f"workflow {workflow.id!r} is not of namespace {self._namespace.id!r}")
-        rest = {"id": new_id(), **options}
-        choices: tuple[Literal["raise", "return"], ...] = ("raise", "return")
-        if_exists = check_choice(rest.pop("if_exists", "raise"), "if_exists", choices)
+        rest: dict[str, Any] = {"id": new_id(), **options}
+        if_exists = pop_if_exists(rest)
 
         def prepare(group: str | None) -> NewJob:
             return workflow.new_job(input, rest, group=group, run_in=run_in, run_at=run_at)

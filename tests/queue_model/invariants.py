@@ -196,8 +196,8 @@ def _check_windows(model: Model, held: Held, clock: Clock) -> None:
         keys = {key for owner, key in model.windows if owner == workflow}
         assert stored.keys() == keys
         for key in keys:
-            holder, until = model.windows[workflow, key]
-            assert held.lists[stored[key]] == [holder]
+            run, holder, until = model.windows[workflow, key]
+            assert held.lists[stored[key]] == [f"{run} {holder}"]
             _check_ttl(stored[key], until, held, clock)
 
 

@@ -18,7 +18,7 @@ class Model:
         jobs: By workflow and id.
         starts: When attempts began, by what counts them: a limiter, or a limiter of a group.
         pauses: Until when a limiter is closed for everybody.
-        windows: Which job stands for others until when, by workflow and key.
+        windows: Which job, by nonce and id, stands for others until when, by workflow and key.
         refusals: Workflows that the namespace cap keeps from work: since when, and when they last asked.
     """
 
@@ -29,7 +29,7 @@ class Model:
         self.limits: dict[str, Limits] = {name: Limits() for name in ("", *workflows)}
         self.starts: dict[str, list[int]] = {}
         self.pauses: dict[str, int] = {}
-        self.windows: dict[tuple[str, str], tuple[str, int]] = {}
+        self.windows: dict[tuple[str, str], tuple[str, str, int]] = {}
         self.refusals: dict[str, tuple[int, int]] = {}
         self.schedules: dict[tuple[str, str], Schedule] = {}
         self.swept: int | None = None
@@ -88,7 +88,7 @@ class Model:
         if standing is not None and (standing.state not in ("completed", "cancelled") or unique == "retained"):
             return Standing(standing.spec.run, standing.state, job_id)
         if dedup:
-            self.windows[workflow, f"{kind}:{key}"] = (job_id, self.now + int(window))
+            self.windows[workflow, f"{kind}:{key}"] = (spec.run, job_id, self.now + int(window))
         if kind == "debounce":
             due = self.now + int(window)
         job = Job(workflow, job_id, spec, data)
@@ -102,20 +102,19 @@ class Model:
         return None
 
     def _deduplicated(self, workflow: str, kind: str, window: int, key: str, data: str) -> Standing | None:
-        holder, until = self.windows.get((workflow, f"{kind}:{key}"), ("", 0))
+        run, holder, until = self.windows.get((workflow, f"{kind}:{key}"), ("", "", 0))
         if until <= self.now:
             return None
         job = self.jobs.get((workflow, holder))
-        run = job.spec.run if job else ""
         if kind == "throttle":
-            return Standing(run, "throttled", holder)
-        if job is None or job.state != "delayed" or job.tried or job.started:
+            return Standing(run if job else "", "throttled", holder)
+        if job is None or job.spec.run != run or job.state != "delayed" or job.tried or job.started:
             return None
         job.data = data
         self.delay(job, self.now + window)
         if job.spec.expires:
             job.unless_started = job.instant + job.spec.expires
-        self.windows[workflow, f"{kind}:{key}"] = (holder, self.now + window)
+        self.windows[workflow, f"{kind}:{key}"] = (run, holder, self.now + window)
         return Standing(run, "debounced", holder)
 
     # places
@@ -360,7 +359,7 @@ class Model:
         for key, job in list(self.jobs.items()):
             if job.state in ENDED and job.gone <= self.now:
                 del self.jobs[key]
-        self.windows = {key: window for key, window in self.windows.items() if window[1] > self.now}
+        self.windows = {key: window for key, window in self.windows.items() if window[2] > self.now}
         self.refusals = {}
 
     def room_in_namespace(self) -> float:

@@ -38,7 +38,7 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
   else
     forgetEnded(base, workflow, id)
   end
-  if dedup ~= '' then openWindow(base, workflow, id, dedup) end
+  if dedup ~= '' then openWindow(base, workflow, id, spec.run, dedup) end
   text = string.format('{"created":%.0f,', now) .. string.sub(text, 2)
   local role, process = string.match(waiter, '^(%a+) (.*)$')
   if role then redis.call('HSET', job, role, process) end

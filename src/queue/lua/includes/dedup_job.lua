@@ -8,18 +8,20 @@
 --- none has come for the window. Returns what stands in its place (nonce, state, id), or nil: the job is to be added.
 local function dedupJob(base, workflow, data, dedup, now)
   local kind, window, key = string.match(dedup, '^(%a+) (%d+) (.*)$')
-  local holder = redis.call('GET', keyOf(base, workflow, 'dedup', kind .. ':' .. key))
-  if not holder then return nil end
+  local standing = redis.call('GET', keyOf(base, workflow, 'dedup', kind .. ':' .. key))
+  if not standing then return nil end
+  local run, holder = string.match(standing, '^(%S*) (.*)$')
   local job = keyOf(base, workflow, 'j', holder)
   local record = redis.call('HMGET', job, 'state', 'spec', 'started', 'failures')
   local spec = record[2] and readSpec(record[2]) or {}
-  if kind == 'throttle' then return table.concat({ spec.run or '', 'throttled', holder }, ' ') end
-  if record[1] ~= 'delayed' or record[3] or record[4] then return nil end
+  if kind == 'throttle' then return table.concat({ spec.run and run or '', 'throttled', holder }, ' ') end
+  -- its id may have been used again
+  if spec.run ~= run or record[1] ~= 'delayed' or record[3] or record[4] then return nil end
   redis.call('HSET', job, 'data', data)
   if spec.expires > 0 then
     redis.call('ZADD', keyOf(base, workflow, 'expiring'), now + window + spec.expires, holder)
   end
   addDelayed(base, workflow, holder, now + window)
-  openWindow(base, workflow, holder, dedup)
-  return table.concat({ spec.run, 'debounced', holder }, ' ')
+  openWindow(base, workflow, holder, run, dedup)
+  return table.concat({ run, 'debounced', holder }, ' ')
 end
