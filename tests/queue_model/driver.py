@@ -36,6 +36,13 @@ return { time[1] * 1000 + math.floor(time[2] / 1000), held }
 # markers and news are left alone: who waits for them looks by itself long before they expire
 LATER = """
 local base, passed = KEYS[1] .. ':', tonumber(ARGV[1])
+-- by what is left, a server that stands still meanwhile would give some of it twice; Redis 6.2 knows nothing else
+local function expiryOf(name)
+  local expiry = redis.pcall('PEXPIRETIME', name)
+  if type(expiry) == 'number' then return expiry end
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', name)
+end
 local by_time = {
   delayed = true, parked = true, throttled = true, expiring = true, due = true, completed = true, cancelled = true,
   failed = true, active = true, capped = true, seen = true, workers = true,
@@ -60,10 +67,9 @@ for _, name in ipairs(redis.call('KEYS', base .. '*')) do
       if instant then redis.call('HSET', name, field, earlier(instant)) end
     end
   end
-  local left = redis.call('PTTL', name)
   local told = string.match(own, ':wake$') or string.match(own, ':clock$') or string.match(own, '^@ctl:')
-  if left >= 0 and not told then
-    if left > passed then redis.call('PEXPIRE', name, left - passed) else redis.call('DEL', name) end
+  if redis.call('PTTL', name) >= 0 and not told then
+    redis.call('PEXPIREAT', name, string.format('%.0f', expiryOf(name) - passed))
   end
 end
 """
@@ -74,7 +80,9 @@ class Held:
     """All that a namespace holds, by the keys' names below the base.
 
     Attributes:
-        now: The server's time in milliseconds.
+        asked: The server's time in milliseconds just before it was read: what is left of a TTL is that of an instant
+            between this and ``now``.
+        now: The server's time in milliseconds when it had been read.
         zsets: Members with their scores, in order.
         sets: Members.
         hashes: Fields.
@@ -83,6 +91,7 @@ class Held:
         stored: The same, for the check of leftovers.
     """
 
+    asked: int
     now: int
     zsets: Mapping[str, Mapping[str, float]]
     sets: Mapping[str, frozenset[str]]
@@ -144,6 +153,7 @@ class Driver(Caller):
 
     def read(self) -> Held:
         """Read the whole namespace."""
+        asked = self.server_time()
         now, entries = self._evaluate_text("read", READ, ())
         zsets: dict[str, Mapping[str, float]] = {}
         sets: dict[str, frozenset[str]] = {}
@@ -167,7 +177,12 @@ class Driver(Caller):
             if ttl >= 0:
                 ttls[name] = ttl
             keys[name] = Key(expires=ttl >= 0, members=members)
-        return Held(now, zsets, sets, hashes, lists, ttls, Stored(keys, places_of(keys), now))
+        return Held(asked, now, zsets, sets, hashes, lists, ttls, Stored(keys, places_of(keys), now))
+
+    def server_time(self) -> int:
+        """The server's time in milliseconds."""
+        seconds, micros = self.command("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
 
     def pass_time(self, ms: int) -> None:
         """Have everything in the namespace be as if so much more time had passed."""

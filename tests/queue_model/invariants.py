@@ -12,8 +12,6 @@ from .driver import Held
 from .jobs import ENDED, NEVER, Job
 from .model import Model
 
-SLACK = 5  # milliseconds that the server's TTLs may be off within a script
-
 
 def check(model: Model, held: Held, clock: Clock) -> None:
     """Compare all that is stored with the model."""
@@ -204,7 +202,7 @@ def _check_windows(model: Model, held: Held, clock: Clock) -> None:
 def _check_ttl(name: str, until: int, held: Held, clock: Clock) -> None:
     earliest, latest = clock.on_server(until)
     left = held.ttls[name]
-    assert earliest - held.now - SLACK <= left <= latest - held.now + SLACK, f"{name} expires in {left} ms"
+    assert earliest - held.now <= left <= latest - held.asked, f"{name} expires in {left} ms"
 
 
 def _check_refusals(model: Model, held: Held) -> None:

@@ -61,17 +61,13 @@ class Steps(RuleBasedStateMachine):
     def __init__(self, driver: Driver) -> None:
         super().__init__()
         self.driver = driver
-        self.clock = Clock(self._server_time)
+        self.clock = Clock(driver.server_time)
         self.model = Model(self.clock, WORKFLOWS)
         self.workers = [Worker("X", 3, [A, B]), Worker("Y", 1, [A, B]), Worker("Z", 2, [B])]
         self.lost: list[Claim] = []
         self.copies: list[Callable[[], object]] = []
         self.pending: dict[tuple[str, int], Callable[[], Settlement]] = {}
         self._runs = 0
-
-    def _server_time(self) -> int:
-        seconds, micros = self.driver.command("TIME")
-        return int(seconds) * 1000 + int(micros) // 1000
 
     def new_life(self, spec: Spec) -> Spec:
         """A spec with a nonce of its own."""
