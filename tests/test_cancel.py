@@ -201,11 +201,13 @@ async def test_a_slot_freed_by_a_cancellation_is_used_at_once(namespace: Namespa
         await two.wait(PATIENCE)
 
 
-async def test_where_nothing_is_kept_waiters_hear_of_a_cancellation_all_the_same(namespace: Namespace) -> None:
+async def test_where_nothing_is_kept_waiters_hear_of_a_cancellation_all_the_same(
+    namespace: Namespace, look: Look
+) -> None:
     queue = namespace.queue("q")
     job = await queue.add("x", run_in=LONG, result_ttl=0)
     wait = asyncio.create_task(is_cancelled(job, "why"))
-    await asyncio.sleep(0.1)
+    await wait_until(lambda: look.field("q", job.id, "waiters"), PATIENCE)
     assert await job.cancel("why")
     await wait
     with pytest.raises(ResultExpiredError):

@@ -14,7 +14,7 @@ from lanner import (
     JobFailedError,
     WorkflowNamespace,
 )
-from support.jobs import PATIENCE, Look
+from support.jobs import PATIENCE, Look, lose_claim
 from support.parents import Gate, parked, runs_one
 from support.waiting import wait_until
 
@@ -128,16 +128,12 @@ async def test_a_child_whose_worker_is_lost_too_often_fails_and_its_parent_goes_
 ) -> None:
     gate = Gate(ns)
     workflow = runs_one(ns, gate.workflow, max_stalled=0)
-    async with ns.worker(lease=0.5):
+    async with ns.worker():
         job = await workflow.run("x")
         await gate.has_begun("x")
         (child,) = (await job.tree()).children
-
-        async def given_up() -> bool:
-            look.expire_lease("gated", child.id)
-            return await gate.workflow.get_job(child.id).state() == "failed"
-
-        await wait_until(given_up, PATIENCE)
+        await lose_claim(look, ns.queues, "gated", child.id)
+        assert await gate.workflow.get_job(child.id).state() == "failed"
         with pytest.raises(JobFailedError, match="its worker was lost 1 times in a row") as failed:
             await job.wait(PATIENCE)
         assert failed.value.type == "ChildFailedError"

@@ -7,7 +7,7 @@ import pytest
 
 from lanner.queue import Claim, Namespace, Queue, Released, Retry, Suspended
 from lanner.queue.outcome import Failure
-from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, lose_claim, results_of, worker_of
 from support.waiting import wait_until
 
 LONG_QUEUE = 10_000
@@ -137,12 +137,12 @@ async def test_a_job_that_slept_while_others_came_is_before_them(namespace: Name
 async def test_a_recovered_job_returns_to_its_place(namespace: Namespace, look: Look) -> None:
     queue, desk = namespace.queue("q"), Desk()
     jobs = [await queue.add("x", id=job_id, priority=1) for job_id in "abc"]
-    async with worker_of(queue, desk, concurrency=1, lease=1):
+    async with worker_of(queue, desk, concurrency=1):
         await desk.runs("a")
         await queue.pause()
-        look("HSET", "q:j:a", "token", "nobody:1")
-        look.expire_lease("q", "a")
-        await wait_until(lambda: look.state("q", "a") == "waiting", PATIENCE)
+        await lose_claim(look, namespace, "q", "a")
+        assert look.state("q", "a") == "waiting"
+        await desk.runs()
         desk.open()
         await queue.resume()
         await results_of(jobs)

@@ -19,7 +19,7 @@ from lanner import (
 from support.crew import crew
 from support.diary import SOON, Diary, is_in_state
 from support.family import deaths_in, notes_in
-from support.jobs import PATIENCE, Look
+from support.jobs import PATIENCE, Look, lose_claim
 from support.saga import BOOKINGS, define, define_to_die
 from support.waiting import wait_until
 
@@ -188,16 +188,10 @@ async def test_a_cancellation_that_meets_the_end_of_an_attempt_undoes_only_what_
 async def test_a_job_whose_workers_were_lost_too_often_undoes(ns: WorkflowNamespace, look: Look) -> None:
     diary = Diary()
     workflow = holding(ns, diary, "in a step")
-    async with ns.worker(lease=0.5):
+    async with ns.worker():
         job = await workflow.run(None, max_stalled=0)
         await diary.says("flight")
-
-        async def undone() -> bool:
-            if len(diary.lines) == 1:
-                look.expire_lease("trip", job.id)
-            return await job.state() == "failed"
-
-        await wait_until(undone, PATIENCE)
+        await lose_claim(look, ns.queues, "trip", job.id)
         with pytest.raises(JobFailedError, match="its worker was lost"):
             await job.wait(PATIENCE)
     assert diary.lines == ["flight", "undid flight"]

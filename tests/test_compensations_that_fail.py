@@ -99,26 +99,41 @@ async def test_the_timeout_of_an_attempt_is_that_of_each_compensation(ns: Workfl
     diary = Diary()
 
     async def slow() -> None:
-        diary.write("slow begins")
-        await asyncio.sleep(0.25)
-        diary.write("slow ends")
+        diary.write("begins")
+        await asyncio.sleep(2.2)  # the two of them take longer than an attempt may
+        diary.write("ends")
+
+    async def trip(ctx: Context[None]) -> None:
+        ctx.on_failure("first", slow)
+        ctx.on_failure("second", slow)
+        raise ValueError("no seats")
+
+    workflow = ns.create_workflow("trip", run=trip, timeout=4, backoff=SOON)
+    async with ns.worker():
+        with pytest.raises(JobFailedError) as failed:
+            await workflow.execute(None, timeout=PATIENCE)
+    assert failed.value.message == "no seats"
+    assert diary.lines == ["begins", "ends"] * 2
+
+
+async def test_one_that_does_not_end_is_cut_off_by_the_timeout_of_an_attempt(ns: WorkflowNamespace) -> None:
+    diary = Diary()
 
     async def endless() -> None:
         diary.write("endless")
         await asyncio.Event().wait()
 
     async def trip(ctx: Context[None]) -> None:
-        ctx.on_failure("first", slow)
-        ctx.on_failure("second", slow)
+        ctx.on_failure("first", diary.write, "undid first")
         ctx.on_failure("endless", endless)
         raise ValueError("no seats")
 
-    workflow = ns.create_workflow("trip", run=trip, timeout=0.4, backoff=SOON)
+    workflow = ns.create_workflow("trip", run=trip, timeout=1, backoff=SOON)
     async with ns.worker():
         with pytest.raises(JobFailedError) as failed:
             await workflow.execute(None, timeout=PATIENCE)
     assert failed.value.message == "no seats; compensation 'endless' has failed: TimeoutError: "
-    assert diary.lines == ["endless"] * 3 + ["slow begins", "slow ends"] * 2
+    assert diary.lines == ["endless"] * 3 + ["undid first"]
 
 
 async def test_a_run_that_would_hang_on_the_way_to_what_it_undoes_does_not(ns: WorkflowNamespace) -> None:
@@ -131,7 +146,7 @@ async def test_a_run_that_would_hang_on_the_way_to_what_it_undoes_does_not(ns: W
         await ctx.step.do("hotel", diary.write, "hotel")
         await asyncio.Event().wait()
 
-    workflow = ns.create_workflow("trip", run=trip, timeout=0.2)
+    workflow = ns.create_workflow("trip", run=trip, timeout=2)  # in which it comes to where it hangs
     async with ns.worker():
         with pytest.raises(JobFailedError, match="took longer than its timeout"):
             await workflow.execute(None, timeout=PATIENCE)

@@ -12,9 +12,8 @@ from lanner import (
     JobNotFoundError,
     WorkflowNamespace,
 )
-from support.jobs import PATIENCE, Look
+from support.jobs import PATIENCE, Look, lose_claim
 from support.line import Line, has_state, parts_of
-from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -95,8 +94,8 @@ async def test_a_child_that_stalls_out_expires_or_is_trimmed_hangs_nobody(
 ) -> None:
     line = Line(ns)
     line.held, line.broken = {"stalls"}, {"trimmed"}
-    await line.part.set_limits(concurrency=2)
-    async with ns.worker(lease=0.5):
+    await line.part.set_limits(concurrency=1)
+    async with ns.worker():
         job = await ns.run_flow(Flow(line.whole, "top", children=[
             Flow(line.part, "stalls", on_failure=policy, options={"max_stalled": 0, "priority": 2}),
             Flow(line.part, "trimmed", on_failure="continue", options={"keep_failed": 0, "priority": 1}),
@@ -104,12 +103,10 @@ async def test_a_child_that_stalls_out_expires_or_is_trimmed_hangs_nobody(
         ]))  # fmt: skip
         await line.has_begun("stalls")
         stalls = (await parts_of(job))[0]
-
-        async def given_up() -> bool:
-            look.expire_lease("part", stalls.id)
-            return await line.part.get_job(stalls.id).state() == "failed"
-
-        await wait_until(given_up, PATIENCE)
+        # the only slot is taken
+        await has_state(line.part, (await parts_of(job))[2].id, "failed")
+        await lose_claim(look, ns.queues, "part", stalls.id)
+        assert await line.part.get_job(stalls.id).state() == "failed"
         if policy == "fail_parent":
             with pytest.raises(JobFailedError, match="has failed"):
                 await job.wait(PATIENCE)

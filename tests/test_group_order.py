@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from lanner.queue import Backoff, Claim, Job, Namespace, Suspended
-from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, lose_claim, results_of, worker_of
 from support.waiting import wait_until
-
-LEASE = 0.4
 
 
 class Diary:
@@ -106,12 +104,11 @@ async def test_a_job_that_lost_its_worker_is_the_groups_next_in_a_strict_group(
     urgent = await queue.add("x", id="urgent", group="g", priority=9, group_order=order)
     if how == "shutdown":
         await worker.stop()
-    async with worker_of(queue, second, concurrency=1, lease=LEASE):
+    async with worker_of(queue, second, concurrency=1):
         if how == "crash":
             await queue.pause()
-            look("HSET", "q:j:begun", "token", "nobody:1")
-            look.expire_lease("q", "begun")
-            await wait_until(lambda: in_state(begun, "waiting"), PATIENCE)
+            await lose_claim(look, namespace, "q", "begun")
+            assert await begun.state() == "waiting"
             await worker.stop()
             await queue.resume()
         await wait_until(lambda: len(second.running) == 1, PATIENCE)

@@ -13,8 +13,9 @@ from support.proxy import Proxy
 
 
 async def test_a_worker_leaves_in_good_order_although_an_answer_is_lost(
-    namespace_id: str, proxy: Proxy, namespace: Namespace
+    namespace_id: str, proxy: Proxy, namespace: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("lanner.queue.worker.SAYS_GOODBYE_FOR", PATIENCE)
     async with Namespace(namespace_id, redis=proxy.url) as slow:
         worker = worker_of(slow.queue("q"), Desk())
         async with worker:

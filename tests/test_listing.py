@@ -15,7 +15,7 @@ from lanner import Context, InvalidArgumentError, JobFailedError, WorkflowNamesp
 from lanner.queue import Claim, Counts, Failed, Failure, Job, Namespace, Outcome, Queue, Suspended, WorkerInfo
 from lanner.queue.listing import STATES, State
 from lanner.queue.scripts.loader import load
-from support.jobs import Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import Server
 from support.waiting import wait_until
@@ -187,6 +187,7 @@ async def test_what_has_expired_is_neither_counted_nor_listed(namespace: Namespa
     assert set(await queue.list_jobs("completed")) == {kept.id, "dropped"}
     assert await queue.remove_all("completed") == 2
     # the next sweep or commit of a worker forgets it
+    look("DEL", "swept")  # which is due
     async with worker_of(queue, Desk(is_open=True)):
         await queue.add("x", result_ttl=0)
         await wait_until(lambda: not look("EXISTS", "q:completed"))
@@ -345,6 +346,13 @@ async def one_worker(namespace: Namespace) -> bool:
     return len(await workers_of(namespace, None)) == 1
 
 
+@pytest.fixture
+def _slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stopping worker says is said, however long that takes."""
+    monkeypatch.setattr("lanner.queue.worker.SAYS_GOODBYE_FOR", PATIENCE)
+
+
+@pytest.mark.usefixtures("_slow_machine")
 async def test_workers_say_who_they_are_and_how_they_went(namespace: Namespace, look: Look) -> None:
     queue, other, desk = namespace.queue("q"), namespace.queue("r"), Desk()
     worker = worker_of(queue, desk, concurrency=7)
@@ -365,6 +373,7 @@ async def all_seen(namespace: Namespace, workers: int) -> bool:
     return len(await workers_of(namespace, None)) == workers
 
 
+@pytest.mark.usefixtures("_slow_machine")
 async def test_a_worker_that_stops_says_so_and_what_it_still_runs(namespace: Namespace) -> None:
     queue, desk = namespace.queue("q"), Desk()
     job = await queue.add("x")
@@ -410,6 +419,7 @@ async def has_lost(namespace: Namespace, worker: str) -> bool:
     return worker in [info.id for info in await workers_of(namespace, "lost")]
 
 
+@pytest.mark.usefixtures("_slow_machine")
 async def test_the_last_fifty_departures_are_kept(namespace: Namespace) -> None:
     queue, ids = namespace.queue("q"), list[str]()
     for _ in range(53):

@@ -10,11 +10,12 @@ from lanner.errors import JobFailedError
 from lanner.queue import Claim, Dedup, Failure, Job, Namespace, Retry, Suspended
 from lanner.queue.cadence import cadence
 from lanner.queue.scripts.loader import load
-from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, results_of, sweep, worker_of
 from support.proxy import Proxy
 from support.waiting import wait_until
 
 JOBS = 120
+LEASE = 0.3
 
 
 async def sums_of(jobs: list[Job]) -> dict[str, int]:
@@ -195,15 +196,21 @@ async def test_one_outcome_counts_when_the_answer_was_lost_and_the_lease_ran_out
     desk, other = Desk(), Desk(is_open=True)
     async with Namespace(namespace_id, redis=proxy.url) as cut_off:
         queue = cut_off.queue("q")
-        async with worker_of(queue, desk, lease=0.3, concurrency=1):
+        # nobody takes from anybody what is only late
+        look.hold_sweeps()
+        async with worker_of(queue, desk, lease=LEASE, concurrency=1):
             job = await queue.add("x", id="a")
             await desk.runs("a")
+            deadline = look.deadline("q", "a")
             proxy.lose_answers(load("settle").sha, every=1)
             desk.open()
             await wait_until(lambda: proxy.lost_answers >= 1)
             await proxy.refuse()
-            async with worker_of(namespace.queue("q"), other, lease=0.3):
+            async with worker_of(namespace.queue("q"), other):
                 await wait_until(lambda: look.state("q", "a") == "completed")
+                await wait_until(lambda: look.now() > deadline + 2 * LEASE * 1000, PATIENCE)
+                look("DEL", "swept")
+                assert await sweep(namespace) == []
                 next_job = await namespace.queue("q").add("x", id="b")
                 await next_job.wait(PATIENCE)
             proxy.lose_no_answers()

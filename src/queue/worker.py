@@ -35,6 +35,8 @@ Handler = Callable[["Claim"], Awaitable["Outcome | str | None"]]
 MOST_SLOTS: Final = 10_000
 # how long a run may clean up after it was ended, and the last commit may take
 CLEAN_UP: Final = 5.0
+# each of what it says when it begins to stop, and of what it says at the end
+SAYS_GOODBYE_FOR: Final = 1.0
 LOOP_ENDS_WITHIN: Final = 0.2
 
 
@@ -268,13 +270,13 @@ class Worker:
         self._settler.close()
         await asyncio.wait([listening])
         self._presence.stopping = True
-        await _try_for(1, self._withdraw)
+        await _try_for(SAYS_GOODBYE_FOR, self._withdraw)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await _first(self.runs.idle(), self._hurry.wait())
         await self.runs.end_all()
         await _try_for(CLEAN_UP, self._commit_the_rest)
-        await _try_for(1, self._leave)
+        await _try_for(SAYS_GOODBYE_FOR, self._leave)
         settling.cancel()
         settling_beside.cancel()
         await asyncio.wait(self._tasks)
