@@ -124,12 +124,14 @@ async def test_the_id_of_a_completed_or_cancelled_job_is_used_again_at_once(
         assert look("ZCARD", "q:completed") == 1
 
 
-async def test_a_retained_id_collides_until_its_record_is_gone(namespace: Namespace) -> None:
+async def test_a_retained_id_collides_until_its_record_is_gone(namespace: Namespace, look: Look) -> None:
     queue = namespace.queue("q")
     async with worker_of(queue, echo):
-        await (await queue.add("one", id="a", result_ttl=0.5)).wait(PATIENCE)
+        await (await queue.add("one", id="a", result_ttl=3600)).wait(PATIENCE)
         with pytest.raises(JobAlreadyExistsError, match="is completed"):
             await queue.add("two", id="a", unique="retained")
+
+        look("PEXPIRE", "q:j:a", 50)
 
         async def added() -> bool:
             try:
@@ -242,7 +244,7 @@ async def test_concurrent_chunks_whose_answers_are_lost_get_their_own_answers(na
 
 
 async def test_a_chunk_that_could_not_be_added_says_how_many_were(namespace_id: str, proxy: Proxy) -> None:
-    async with Namespace(namespace_id, redis=proxy.url, producer_timeout=0.5) as namespace:
+    async with Namespace(namespace_id, redis=proxy.url, producer_timeout=3) as namespace:
         queue = namespace.queue("q")
         proxy.lose_answers("payload-333")
         with pytest.raises(RedisUnavailableError, match="200 of 450 jobs had been added"):

@@ -361,7 +361,7 @@ async def test_a_workflow_s_jobs_are_deduplicated_however_they_are_run(server: S
             assert watched == ["first"]
             assert await echoing.execute("x", id=first.id, unique="retained", if_exists="return", timeout=20) == "first"
             both = await asyncio.gather(
-                *(echoing.execute(text, debounce=Dedup("d", 0.2), timeout=20) for text in ("early", "late"))
+                *(echoing.execute(text, debounce=Dedup("d", 2), timeout=20) for text in ("early", "late"))
             )
             assert both == ["late", "late"]
     assert runs == ["first", "late"]

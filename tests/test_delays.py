@@ -51,7 +51,7 @@ async def test_an_idle_worker_wakes_by_itself_and_for_an_earlier_instant(namespa
     queue, desk = namespace.queue("q"), Desk(is_open=True)
     async with worker_of(queue, desk):
         await queue.add("x", id="in an hour", run_in=3600)
-        await queue.add("x", id="soon", run_in=0.4)
+        await queue.add("x", id="soon", run_in=3)
         await queue.add("x", id="sooner", run_in=0.1)
         await desk.has_started("sooner", "soon")
         assert desk.started == ["sooner", "soon"]
@@ -112,18 +112,19 @@ async def test_promote_runs_a_delayed_job_now(namespace: Namespace) -> None:
 
 async def test_a_delay_longer_than_the_lease_is_one_run(namespace: Namespace) -> None:
     queue, desk = namespace.queue("q"), Desk(is_open=True)
-    async with worker_of(queue, desk, lease=0.2):
-        job = await queue.add("x", run_in=0.8)
+    async with worker_of(queue, desk, lease=1):
+        job = await queue.add("x", run_in=1.5)
         await job.wait(PATIENCE)
     assert desk.started == [job.id]
 
 
-async def test_jobs_become_due_while_every_slot_is_taken(namespace: Namespace) -> None:
+async def test_jobs_become_due_while_every_slot_is_taken(namespace: Namespace, look: Look) -> None:
     queue, desk = namespace.queue("q"), Desk()
     async with worker_of(queue, desk, concurrency=1):
         await queue.add("x", id="holds")
         await desk.runs("holds")
-        jobs = [await queue.add("x", run_in=delay) for delay in (0.2, 0.1, 0.05)]
+        now = datetime.fromtimestamp(look.now() / 1000, UTC)
+        jobs = [await queue.add("x", run_at=now + timedelta(seconds=delay)) for delay in (2, 1.8, 1.6)]
         for job in jobs:
             await wait_until(partial(is_waiting, job), PATIENCE)
         assert await queue.list_jobs("waiting") == [job.id for job in reversed(jobs)]

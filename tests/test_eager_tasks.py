@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from lanner import Context, RedisUnavailableError, WorkflowNamespace
-from lanner.queue import Claim, Namespace
+from lanner.queue import Claim, Namespace, Queue
 from support.jobs import PATIENCE, results_of
 from support.proxy import Proxy
 from support.servers import Server
+from support.waiting import wait_until
 
 JOBS = 300
 # before 3.12 there are no such tasks, and the same must hold
@@ -55,10 +56,19 @@ async def test_handlers_that_never_wait_run(server: Server, namespace_id: str) -
 async def test_a_server_that_is_gone_is_told_of(proxy: Proxy, namespace_id: str) -> None:
     async with Namespace(namespace_id, redis=proxy.url, producer_timeout=0.3) as namespace:
         queue = namespace.queue("q")
-        await queue.add("x")
+        await wait_until(lambda: is_added(queue))
         await proxy.refuse()
         for _ in range(2):
             with pytest.raises(RedisUnavailableError):
                 await queue.add("x")
         await proxy.accept()
+        await wait_until(lambda: is_added(queue))
+
+
+async def is_added(queue: Queue) -> bool:
+    """Whether it was possible to add a job in the short time that there is for it."""
+    try:
         await queue.add("x")
+    except RedisUnavailableError:
+        return False
+    return True

@@ -102,7 +102,8 @@ async def test_no_more_children_than_allowed_run_at_once_and_never_fewer(ns: Wor
     async with ns.worker(concurrency=50):
         job = await workflow.run(list(range(12)))
         await floor.runs(min(most, 12))
-        assert floor.begun[:most] == list(range(12))[:most]
+        # claimed in order, over calls on two connections
+        assert sorted(floor.begun[:most]) == list(range(12))[:most]
         floor.open.set()
         assert await job.wait(PATIENCE) == [number * 10 for number in range(12)]
     assert floor.most == min(most, 12)

@@ -345,9 +345,8 @@ async def test_a_connection_that_has_died_unnoticed_is_noticed(
 async def test_a_quiet_connection_that_lives_is_kept(
     namespace_id: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # an answer has to come within the one, and not to be forgotten before the other
-    monkeypatch.setattr("lanner.queue.subscription.ANSWERS_WITHIN", 2.5)
-    monkeypatch.setattr("lanner.queue.subscription.QUIET", 3)
+    monkeypatch.setattr("lanner.queue.subscription.ANSWERS_WITHIN", 4)
+    monkeypatch.setattr("lanner.queue.subscription.QUIET", 0.2)
     desk = Desk()
     async with Namespace(namespace_id, redis=proxy.url) as namespace, worker_of(namespace.queue("q"), desk):
         job = await namespace.queue("q").add("x")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -97,8 +98,10 @@ class Subscription:
                 asked = wire.silent_for() >= QUIET
                 if asked:
                     wire.send(PING)
+                since = time.monotonic()
                 await asyncio.wait([broke], timeout=ANSWERS_WITHIN if asked else QUIET - wire.silent_for())
-                if asked and wire.silent_for() >= QUIET:
+                # the loop may have been blocked, and the answer have come long ago
+                if asked and wire.silent_for() >= time.monotonic() - since:
                     wire.abort(f"no sign of life within {ANSWERS_WITHIN:g} s")
             raise broke.result()
         finally:
