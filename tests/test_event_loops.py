@@ -30,7 +30,7 @@ def test_a_namespace_works_in_one_loop_after_another_and_leaves_no_connection_op
 
     async def use(number: int) -> int:
         async with ns.worker(concurrency=2):
-            return await workflow.execute(number, timeout=10)
+            return await workflow.execute(number, timeout=60)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -43,7 +43,7 @@ def test_a_process_forked_from_a_running_worker_uses_connections_of_its_own(redi
 
     async def use() -> None:
         for number in range(ATTEMPTS):
-            assert await workflow.execute(number, timeout=10) == 2 * number
+            assert await workflow.execute(number, timeout=60) == 2 * number
 
     def in_child() -> None:
         code = 1
@@ -91,7 +91,7 @@ def test_closing_a_namespace_stops_a_worker_that_runs_in_another_loop(
             await asyncio.to_thread(over.wait)
 
     async def close() -> None:
-        assert await workflow.execute(2, timeout=10) == 4
+        assert await workflow.execute(2, timeout=60) == 4
         await ns.aclose()
 
     thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)
@@ -99,7 +99,7 @@ def test_closing_a_namespace_stops_a_worker_that_runs_in_another_loop(
     try:
         works.wait()
         if where == "by a blocking call":
-            assert sync(workflow).execute(1, timeout=10) == 2
+            assert sync(workflow).execute(1, timeout=60) == 2
             sync(ns).close()
         else:
             asyncio.run(close())
@@ -128,12 +128,12 @@ def test_a_forked_process_that_closes_the_namespace_leaves_its_parent_s_worker_a
 
     async def parent() -> int:
         async with ns, ns.worker(concurrency=2):
-            assert await workflow.execute(1, timeout=10) == 2
+            assert await workflow.execute(1, timeout=60) == 2
             child = os.fork()
             if child == 0:
                 in_child()
             _, status = await asyncio.to_thread(os.waitpid, child, 0)
-            assert await workflow.execute(2, timeout=10) == 4
+            assert await workflow.execute(2, timeout=60) == 4
             assert [each.departed for each in await ns.workers()] == [None]
             return os.waitstatus_to_exitcode(status)
 
@@ -156,6 +156,6 @@ async def test_a_worker_can_be_stopped_at_any_moment(redis_url: str, namespace_i
         else:
             await starting
         if moment == "while it works":
-            assert await workflow.execute(1, timeout=10) == 2
+            assert await workflow.execute(1, timeout=60) == 2
         await worker.stop()
         await asyncio.wait([starting])

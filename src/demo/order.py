@@ -62,7 +62,7 @@ async def charge(order: Order) -> str:
 async def ship(reservation: str) -> str:
     """Hand the parcel over. The courier takes his time."""
     happen("ship", "label printed", f"for {reservation}")
-    await asyncio.sleep(2)
+    await asyncio.sleep(3)
     tracking = f"T-{secrets.token_hex(2)}"
     happen("ship", "parcel handed over", f"{reservation}, as {tracking}")
     return tracking
