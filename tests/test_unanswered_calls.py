@@ -9,6 +9,7 @@ import pytest
 
 from lanner.errors import RedisUnavailableError
 from lanner.queue import Namespace, Queue
+from lanner.queue.queue import Added
 from support.jobs import PATIENCE
 from support.proxy import Proxy
 from support.waiting import wait_until
@@ -19,6 +20,9 @@ UNSURE: Final = r"no answer within 0\.4 s\. It may have been done all the same\.
 CALLS: Final[dict[str, Callable[[Queue], Coroutine[Any, Any, Any]]]] = {
     "add": lambda queue: queue.add("x", id="a"),
     "add many": lambda queue: queue.add_many(["x"] * 3),
+    "execute": lambda queue: queue.execute("x", Added(id="a"), {}, timeout=None),
+    "execute briefly": lambda queue: queue.execute("x", Added(id="a"), {}, timeout=0.01),
+    "add and watch": lambda queue: anext(queue.add_and_watch("x", Added(id="a"), {})),
     "read": lambda queue: queue.job("a").record(),
     "cancel": lambda queue: queue.job("a").cancel(),
     "remove": lambda queue: queue.remove("a"),
@@ -76,7 +80,7 @@ async def test_the_first_call_of_all_says_so_too(namespace_id: str, proxy: Proxy
 async def test_what_was_sent_may_have_been_done(namespace_id: str, proxy: Proxy, call: str) -> None:
     async with Namespace(namespace_id, redis=proxy.url, producer_timeout=TIMEOUT) as namespace:
         queue = namespace.queue("q")
-        await namespace.runtime()
+        await (await namespace.runtime()).waiters.ready()
         proxy.stall()
         with pytest.raises(RedisUnavailableError, match=UNSURE):
             await CALLS[call](queue)

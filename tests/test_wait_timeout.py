@@ -1,4 +1,4 @@
-"""How ``job.wait(timeout=...)`` treats short timeouts."""
+"""How ``job.wait(timeout=...)`` and ``execute(timeout=...)`` treat short timeouts."""
 
 import pytest
 
@@ -41,3 +41,23 @@ async def test_what_has_not_ended_is_told_when_the_timeout_is_over(
         with pytest.raises(WaitTimeoutError, match=f"had not ended after {short:g} s"):
             await job.wait(timeout=short)
         await job.cancel()
+
+
+@pytest.mark.parametrize("short", [0, 0.001, 0.05])
+async def test_what_is_said_to_go_on_has_been_added(server: Server, namespace_id: str, short: float) -> None:
+    async def run(ctx: Context[str]) -> str:
+        return ctx.input
+
+    async with WorkflowNamespace(namespace_id, redis=server.url, producer_timeout=60) as ns:
+        workflow = ns.create_workflow("answer", run=run)
+        last = ""
+        for _ in range(2):
+            with pytest.raises(WaitTimeoutError, match=f"had not ended after {short:g} s; it goes on") as caught:
+                await workflow.execute("x", timeout=short)
+            last = caught.value.job_id
+            assert await workflow.get_job(last).state() == "waiting"
+        with pytest.raises(WaitTimeoutError, match=f"job {last!r} .* had not ended after {short:g} s; it goes on"):
+            await workflow.execute("y", timeout=short, id=last, if_exists="return")
+        async with workflow.worker():
+            assert await workflow.get_job(last).wait(timeout=30) == "x"
+        assert await workflow.execute("z", timeout=short, id=last, unique="retained", if_exists="return") == "x"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -98,21 +98,25 @@ class Job:
         """
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime = await self.queue.namespace.runtime()
-        try:
-            end = await runtime.waiters.wait(
-                self.queue.id, self.id, self.run, within=seconds, first_look=self.queue.namespace.timeout
-            )
-        except TimeoutError:
-            raise self.not_ended(seconds) from None
-        return self.result_of(end)
-
-    def not_ended(self, seconds: float | None) -> WaitTimeoutError:
-        """The error of a wait that took too long."""
-        return WaitTimeoutError(
-            f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
-            workflow=self.queue.id,
-            job_id=self.id,
+        wait = runtime.waiters.wait(
+            self.queue.id, self.id, self.run, within=seconds, first_look=self.queue.namespace.timeout
         )
+        return self.result_of(await self.end_of(wait, seconds))
+
+    async def end_of(self, wait: Awaitable[End], seconds: float | None) -> End:
+        """The end that a wait of so many seconds gives.
+
+        Raises:
+            WaitTimeoutError: It took too long.
+        """
+        try:
+            return await wait
+        except TimeoutError:
+            raise WaitTimeoutError(
+                f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
+                workflow=self.queue.id,
+                job_id=self.id,
+            ) from None
 
     def result_of(self, end: End) -> str:
         """The result of a job that has ended, or the error of how it ended."""

@@ -219,30 +219,30 @@ class Queue(Listing, Stream):
     ) -> str:
         """Add a job and give its result; this process is registered for its end as it is added.
 
-        The result is that of the job which stands in its place, where there is one.
+        The result is that of the job which stands in its place, where there is one. However short the timeout, the job
+        is added, or the error says that it was not.
 
         Raises:
             JobError: As ``Job.wait``; JobAlreadyExistsError: The id is in use.
+            RedisUnavailableError: Redis did not answer in time when the job was added.
         """
         new = self.prepare(data, where, options)
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
-        runtime = await self.namespace.runtime()
-        job = Job(self, new.id, new.run)
+        runtime, loop = await self.namespace.runtime(), asyncio.get_running_loop()
+        began, waiter = loop.time(), runtime.waiters.enter(self.id, new.id, new.run)
         try:
-            async with asyncio.timeout(seconds):
-                process = await runtime.waiters.ready()
-                waiter = runtime.waiters.enter(self.id, new.id, new.run)
-                try:
-                    standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"waiters {process}"))
-                    job = self.added(new, standing, if_exists)
-                    # a look after a gap in the subscription may have come before the job did
-                    if standing is None and (end := await waiter.future).state not in NOT_THERE:
-                        return job.result_of(end)
-                finally:
-                    runtime.waiters.leave(waiter)
-                return job.result_of(await runtime.waiters.wait(self.id, job.id, job.run))
-        except TimeoutError:
-            raise job.not_ended(seconds) from None
+            standing = await runtime.submit(await runtime.heard_of(new, "waiters"))
+            job = self.added(new, standing, if_exists)
+            if seconds is not None:
+                waiter.time_out_at(loop, began + seconds)
+            # a look after a gap in the subscription may have come before the job did
+            if standing is None and (end := await job.end_of(waiter.future, seconds)).state not in NOT_THERE:
+                return job.result_of(end)
+        finally:
+            runtime.waiters.leave(waiter)
+        left = None if seconds is None else max(began + seconds - loop.time(), 0)
+        wait = runtime.waiters.wait(self.id, job.id, job.run, within=left, first_look=self.namespace.timeout)
+        return job.result_of(await job.end_of(wait, seconds))
 
     async def add_and_watch(
         self, data: str, where: Added, options: Mapping[str, Any], if_exists: Literal["raise", "return"] = "raise"
@@ -251,8 +251,7 @@ class Queue(Listing, Stream):
         new = self.prepare(data, where, options)
         runtime = await self.namespace.runtime()
         with runtime.waiters.watch(self.id, new.id, new.run) as watch:
-            process = await runtime.waiters.ready()
-            standing = await runtime.submit(msgspec.structs.replace(new, waiter=f"watchers {process}"))
+            standing = await runtime.submit(await runtime.heard_of(new, "watchers"))
             job = self.added(new, standing, if_exists)
             if standing is None:
                 async for happening in watch.happenings():

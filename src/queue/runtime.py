@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from ..errors import DataModelError, RedisUnavailableError, ServerVersionError
 from . import keys
 from .calling import Caller, persist
@@ -18,6 +20,7 @@ from .grouping import Grouper
 from .scripts.adding import NewJob, Standing, add_jobs
 from .scripts.controlling import open_namespace
 from .scripts.descending import FlowNode, add_flow
+from .scripts.ending import Role
 from .waiting import Waiters
 from .wire import ReplyError
 
@@ -112,6 +115,20 @@ class Runtime:
         except RedisUnavailableError as error:
             # all of a group get the same one; each hears of its own job
             raise RedisUnavailableError(str(error).replace(GROUP, _named([new]), 1)) from error
+
+    async def heard_of(self, new: NewJob, role: Role) -> NewJob:
+        """A job as it is sent where this process is to hear of it from its first moment.
+
+        Raises:
+            RedisUnavailableError: Redis did not answer in time.
+        """
+        try:
+            process = await self.waiters.ready(self._timeout)
+        except TimeoutError:
+            raise RedisUnavailableError(
+                f"{_named([new])}: Redis cannot be reached: no answer within {self._timeout:g} s. Nothing was done."
+            ) from None
+        return msgspec.structs.replace(new, waiter=f"{role} {process}")
 
     async def add(self, jobs: Sequence[NewJob], what: str = "") -> list[Standing | None]:
         """Add jobs in one call; for each None, or the job that stands in its place.

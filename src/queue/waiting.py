@@ -47,9 +47,16 @@ class Waiters:
         self._background: set[asyncio.Task[None]] = set()
         self.closed = False
 
-    async def ready(self) -> str:
-        """Have the channel open; its process id, for whoever publishes."""
-        await self._subscription.ready()
+    async def ready(self, within: float | None = None) -> str:
+        """Have the channel open, within so many seconds; its process id, for whoever publishes.
+
+        Raises:
+            ClosedError: The namespace was closed meanwhile.
+            TimeoutError: It was not open in time.
+        """
+        if not self._subscription.is_open:
+            async with asyncio.timeout(within):
+                await self._subscription.ready()
         return self._process
 
     async def wait(
@@ -65,9 +72,7 @@ class Waiters:
         """
         began = self._loop.time()
         longest = None if within is None else max(within, first_look)
-        if not self._subscription.is_open:
-            async with asyncio.timeout(longest):
-                await self.ready()
+        await self.ready(longest)
         waiter = self.enter(workflow, job_id, run)
         try:
             if within is not None and longest is not None:

@@ -154,7 +154,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         timeout: Duration | None = None,  # noqa: ASYNC109 - it has an error of its own
         **options: Unpack[ExecuteOptions],
     ) -> OutputT:
-        """Run and wait, registered as one: the output.
+        """Run and wait, registered as one: the output. The timeout is that of the wait; the job is added however short.
 
         Raises:
             JobError: As ``Job.wait``.
