@@ -64,8 +64,8 @@ ORDER: Final = (
     lua(
         "the order is counted from the start only when nothing sleeps",
         "rest_counter",
-        "redis.call('EXISTS', keyOf(base, workflow, 'delayed'), keyOf(base, workflow, 'parked')) == 0",
-        "true",
+        "active, keyOf(base, workflow, 'delayed'), keyOf(base, workflow, 'parked')",
+        "active",
         "test_claim_order.py::test_a_job_that_slept_while_the_queue_was_empty_is_before_those_that_came_later",
         MODEL,
     ),

@@ -34,7 +34,7 @@ WAKES: Final = (
         "lua/includes",
         (
             ("share > served then armWake(base, workflow) end", "share > served then end"),
-            ("armWake(base, workflow)\n  elseif not claims[1] then", "elseif not claims[1] then"),
+            ("armWake(base, workflow)\n  elseif n == 0 then", "elseif n == 0 then"),
         ),
         (f"{SHORT_CUTS}::test_who_leaves_work_behind_wakes_another",),
     ),

@@ -15,6 +15,7 @@ if simply then return simply end
 --- @include enter_claim when needed
 --- @include enter_completed
 --- @include key_of
+--- @include line_up_groups
 --- @include look_ahead
 --- @include pass_on when needed
 --- @include push
@@ -58,7 +59,7 @@ if receipt then
 end
 
 assumeNoLimits(base, wants)
-local statuses, over, busy = {}, { released = {}, ended = {}, pushed = {} }, {}
+local statuses, over, busy = {}, { released = {}, freed = {}, ended = {}, pushed = {} }, {}
 for _, run in ipairs(runs) do
   local kind, workflow, from, number = unpack(ARGV, run, run + 3)
   busy[workflow] = false
@@ -69,6 +70,7 @@ for _, run in ipairs(runs) do
   end
 end
 releaseActive(base, over.released)
+lineUpGroups(base, over.freed)
 enterCompleted(base, over.ended, now)
 for processes, said in pairs(over.pushed) do push(base, processes, said) end
 -- before anything is claimed: what ends with its parent is not to begin

@@ -17,9 +17,10 @@ local function addSimply()
   for _, option in ipairs(PLACED_OTHERWISE) do
     if string.find(ARGV[4], option, 1, true) then return nil end
   end
-  local job, now = keyOf(base, workflow, 'j', id), readClock()
-  if readReceipt(base, producer, number) or redis.call('EXISTS', job, keyOf(base, workflow, 'limits')) > 0
-    or (firstInstant(base, workflow, 'delayed') or math.huge) <= now then
+  local own, now = keyOf(base, workflow, ''), readClock()
+  local job, limits = own .. 'j:' .. id, own .. 'limits'
+  if readReceipt(base, producer, number) or redis.call('EXISTS', job, limits, own .. 'delayed') > 0
+    and (redis.call('EXISTS', job, limits) > 0 or firstInstant(base, workflow, 'delayed') <= now) then
     return nil
   end
   local spec = string.format('{"created":%.0f,', now) .. string.sub(specText(ARGV[11], ARGV[4]), 2)
@@ -30,13 +31,9 @@ local function addSimply()
     redis.call('HSET', job, 'data', ARGV[12], 'spec', spec)
   end
   -- of a record that has expired, the entry may still stand there
-  local completed, cancelled = keyOf(base, workflow, 'completed'), keyOf(base, workflow, 'cancelled')
-  if redis.call('EXISTS', completed, cancelled) > 0 then
-    redis.call('ZREM', completed, id)
-    redis.call('ZREM', cancelled, id)
-  end
-  local place = frontOf(0) + redis.call('INCR', keyOf(base, workflow, 'pc'))
-  redis.call('ZADD', keyOf(base, workflow, 'ready'), place, 'j:' .. id)
+  redis.call('ZREM', own .. 'completed', id)
+  redis.call('ZREM', own .. 'cancelled', id)
+  redis.call('ZADD', own .. 'ready', frontOf(0) + redis.call('INCR', own .. 'pc'), 'j:' .. id)
   armWake(base, workflow)
   writeReceipt(base, producer, number, { '' })
   return { '' }

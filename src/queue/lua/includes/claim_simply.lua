@@ -1,5 +1,5 @@
 --- @include claim_job when needed
---- @include forget_group
+--- @include forget_groups
 --- @include key_of
 --- @include maintain_group
 --- @include read_limits
@@ -10,18 +10,25 @@ local GROUP = 103 -- 'g'
 --- the rate and no events are written. Returns how many were claimed.
 local function claimSimply(base, workflow, index, room, token, lease, now, claims, claimed)
   local ready, jobs, deadline = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), now + lease
-  local ids, leases, tries, most = {}, {}, 0, readLimits(base, workflow).group
+  local waiting, running = keyOf(base, workflow, 'g', ''), keyOf(base, workflow, 'ga', '')
+  local ids, leases, tries, most, full = {}, {}, 0, readLimits(base, workflow).group, {}
   while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE do
     local popped = redis.call('ZPOPMIN', ready, room - #ids)
     if not popped[1] then break end
+    local held = {}
+    for i = 1, #popped, 2 do
+      if string.byte(popped[i]) == GROUP then held[#held + 1] = running .. string.sub(popped[i], 3) end
+    end
+    -- most often no job of any of them runs
+    local none = held[1] and redis.call('EXISTS', unpack(held)) == 0
     -- the best place of a group that stands in line again: what was popped from behind it goes back
     local soonest = math.huge
     for i = 1, #popped, 2 do
       tries = tries + 1
       local id, place, group, runs = string.sub(popped[i], 3), popped[i + 1], nil, nil
       if string.byte(popped[i]) == GROUP then
-        group, runs = id, redis.call('SCARD', keyOf(base, workflow, 'ga', id))
-        local head = runs < most and redis.call('ZPOPMIN', keyOf(base, workflow, 'g', id)) or {}
+        group, runs = id, none and 0 or redis.call('SCARD', running .. id)
+        local head = runs < most and redis.call('ZPOPMIN', waiting .. id) or {}
         id, place = head[1], head[2]
       end
       local is = id and true
@@ -40,11 +47,11 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
       if is then
         local k, member = #ids + 1, workflow .. ':' .. id
         ids[k], leases[2 * k - 1], leases[2 * k], claimed[#claimed + 1] = id, deadline, member, member
-        if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
+        if group then redis.call('SADD', running .. group, id) end
       end
       if group and is and runs + 1 >= most then
         -- it was popped from the line, and does not stand in it again
-        forgetGroup(base, workflow, group)
+        full[#full + 1] = group
       elseif group then
         soonest = math.min(soonest, maintainGroup(base, workflow, group) or soonest)
       end
@@ -54,6 +61,7 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
       end
     end
   end
+  forgetGroups(base, workflow, full)
   if ids[1] then
     redis.call('SADD', keyOf(base, workflow, 'active'), unpack(ids))
     redis.call('ZADD', keyOf(base, nil, 'active'), unpack(leases))

@@ -1,11 +1,11 @@
 --- @include key_of
 --- @include publish_end
 --- @include read_limits
---- @include release_group
 local RESULT_TTL = 300000
 
 --- Complete a job as `applyOutcome` does, where that takes little: it has no parent and no children, nobody watches
---- it or wants it cancelled, and its result is kept for as long as it is by default.
+--- it or wants it cancelled, and its result is kept for as long as it is by default. `over`: as `applyOutcome` has it, and the
+--- groups that it has `freed` a slot of, by workflow.
 --- Returns 1, 0 where the claim is lost and nothing was written, or nil: it takes more, and nothing was written.
 local function completeSimply(base, workflow, id, token, result, now, over)
   local job = keyOf(base, workflow, 'j', id)
@@ -31,7 +31,11 @@ local function completeSimply(base, workflow, id, token, result, now, over)
   end
   local n = #ended
   released[#released + 1], ended[n + 1], ended[n + 2] = id, now + RESULT_TTL, id
-  if group then releaseGroup(base, workflow, id, { group = group }) end
+  if group then
+    redis.call('SREM', keyOf(base, workflow, 'ga', group), id)
+    local freed = over.freed[workflow]
+    if freed then freed[#freed + 1] = group else over.freed[workflow] = { group } end
+  end
   if record[3] then
     local run = string.match(spec, '"run":"([^"]*)"')
     publishEnd(base, workflow, id, { run = run }, 'completed', result, true, { record[3], false }, over.pushed)
