@@ -282,6 +282,37 @@ def test_who_leaves_work_behind_wakes_another(server: Server, namespace_id: str)
             assert all(story.everywhere("EXISTS", ":a:wake"))
 
 
+GROUPS: Final = ("g", "h")
+# by what a group does not stand in line, though a job of it has ended and others wait
+KEPT_OUT: Final[dict[str, Sequence[tuple[str | int, ...]]]] = {
+    "nothing": [],
+    "as many run as may": [("SADD", ":a:ga:g", "another")],
+    "it stands aside": [
+        ("HSET", ":a:limits", "declared:limiters", ""),
+        ("ZADD", ":a:throttled", (START + 1000) * 1000, "g"),
+    ],
+}
+
+
+@pytest.mark.parametrize("by", KEPT_OUT)
+def test_groups_whose_jobs_end_in_a_call_stand_in_line_again_where_they_may(
+    server: Server, namespace_id: str, by: str
+) -> None:
+    with telling(server, namespace_id, 0) as story:
+        for number in range(2):
+            for group in GROUPS:
+                id = f"{group}{number}"
+                story.produce("add", ["a", f',"group":"{group}"}}', "", "live", "", "", 1, id, f"nonce{id}", "data"])
+        story.send(["worker", 3, 30_000, 2, 0, "a", 2])
+        for command in KEPT_OUT[by]:
+            story.everywhere(*command)
+        ends = [part for group in GROUPS for part in (f"{group}0", '"text"')]
+        story.send(["worker", 6, 30_000, 0, 1, "completed", "a", "worker:3", "", len(GROUPS), *ends, "a", 0])
+        story.compare()
+        stands = [story.everywhere("ZSCORE", ":a:ready", f"g:{group}")[0] is not None for group in GROUPS]
+        assert stands == [by == "nothing", True]
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_calls_leave_what_the_long_way_leaves(server: Server, namespace_id: str, seed: int) -> None:
     with telling(server, namespace_id, seed) as story:

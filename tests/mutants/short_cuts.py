@@ -93,8 +93,7 @@ COMPLETING: Final = (
     cut("complete_simply", "tells which group is free", "freed[#freed + 1] = group", "n = n"),
     cut("line_up_groups", "limits of the rate", "limits.limiters or readLimits(base).limiters or ", ""),
     cut("line_up_groups", "jobs of the group that run", "redis.call('EXISTS', unpack(keys)) > 0", "false"),
-    cut("line_up_groups", "stands in line", "if places[1] then", "if false then"),
-    cut("line_up_groups", "a group of which none waits", "if none[1] then", "if false then"),
+    cut("line_up_groups", "stands in line", "if n > 0 then", "if false then"),
     cut("complete_simply", "tells who waits", "if record[3] then", "if false then"),
     cut(
         "enter_completed",

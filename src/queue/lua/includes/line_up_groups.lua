@@ -7,24 +7,20 @@
 local function lineUpGroups(base, groups)
   for workflow, names in pairs(groups) do
     local limits, running, waiting = readLimits(base, workflow), keyOf(base, workflow, 'ga', ''), keyOf(base, workflow, 'g', '')
-    local keys, places, none = {}, {}, {}
+    local keys, places, n = {}, {}, 0
     for i, group in ipairs(names) do keys[i] = running .. group end
     if limits.limiters or readLimits(base).limiters or redis.call('EXISTS', unpack(keys)) > 0 then
       for _, group in ipairs(names) do lineUpGroup(base, workflow, group) end
     else
-      local n = 0
       for _, group in ipairs(names) do
         local head = redis.call('ZRANGE', waiting .. group, 0, 0, 'WITHSCORES')
+        -- one of which none waits was not put there again when the last was claimed
         if head[1] then
           places[n + 1], places[n + 2] = head[2], 'g:' .. group
           n = n + 2
-        else
-          none[#none + 1] = 'g:' .. group
         end
       end
-      local ready = keyOf(base, workflow, 'ready')
-      if places[1] then redis.call('ZADD', ready, unpack(places)) end
-      if none[1] then redis.call('ZREM', ready, unpack(none)) end
+      if n > 0 then redis.call('ZADD', keyOf(base, workflow, 'ready'), unpack(places)) end
     end
   end
 end
