@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
@@ -31,6 +32,9 @@ from lanner import (
     WorkflowNamespace,
 )
 from lanner.sync import SyncJob, SyncNamespace, SyncPending, SyncWorkflow, sync
+from lanner.sync.portal import Portal
+from support.commands import ENDS_WITHIN
+from support.jobs import PATIENCE
 
 BACKGROUND = "lanner sync"
 
@@ -90,7 +94,7 @@ def script(text: str, namespace_id: str, redis_url: str, *options: str) -> subpr
 
 def output_of(process: subprocess.Popen[str]) -> list[str]:
     """What a script has printed; it must have said nothing else."""
-    said, complained = process.communicate(timeout=60)
+    said, complained = process.communicate(timeout=ENDS_WITHIN)
     assert (process.returncode, complained) == (0, ""), said + complained
     return said.splitlines()
 
@@ -393,6 +397,25 @@ except Exception as error:
     print(type(error).__name__)
 """
     assert output_of(script(text, namespace_id, redis_url)) == ["ClosedError", "ClosedError"]
+
+
+def test_every_call_that_is_made_while_the_loop_ends_has_an_end() -> None:
+    async def turn() -> None:
+        await asyncio.sleep(0)
+
+    def call_on(portal: Portal) -> None:
+        with suppress(ClosedError):
+            while True:
+                portal.call(turn)
+
+    for _ in range(60):
+        portal = Portal()
+        portal.call(turn)
+        with ThreadPoolExecutor(4) as threads:
+            calls = [threads.submit(call_on, portal) for _ in range(4)]
+            portal.close()
+            for call in calls:
+                call.result(PATIENCE)
 
 
 def test_an_interrupt_ends_a_wait_and_nothing_else(redis_url: str, namespace_id: str) -> None:

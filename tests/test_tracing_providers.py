@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import SpanKind
 
 from lanner import Context, JobFailedError, WorkflowNamespace
+from support.commands import ENDS_WITHIN
 from support.servers import Server
 
 PROGRAM = """
@@ -36,7 +37,7 @@ def ran(server: Server, namespace_id: str, before: str, after: str) -> str:
     """What a program prints that has a workflow run."""
     program = PROGRAM.format(before=before, after=after)
     command = [sys.executable, "-W", "error", "-c", program, server.url, namespace_id]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=ENDS_WITHIN)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

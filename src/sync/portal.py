@@ -17,6 +17,7 @@ T = TypeVar("T")
 Make = Callable[[], Coroutine[Any, Any, T]]
 
 EXIT_TIMEOUT: Final = 30.0
+OVER: Final = "the process ends: nothing can be called any more"
 _OVER: Final = object()
 
 
@@ -66,10 +67,10 @@ class Portal:
             ClosedError: The process ends.
         """
         _refuse_in_a_loop()
-        loop = self._loop()
+        background = self._running()
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         try:
-            loop.call_soon_threadsafe(_begin, loop, make, future)
+            background.begin(make, future)
             return future.result()
         except concurrent.futures.CancelledError:
             raise ClosedError("the call was ended: the process ends, or the namespace was closed") from None
@@ -117,13 +118,13 @@ class Portal:
             self._inherited.append(self._background)
             self._background = None
 
-    def _loop(self) -> asyncio.AbstractEventLoop:
+    def _running(self) -> _Background:
         with self._lock:
             if self._over:
-                raise ClosedError("the process ends: nothing can be called any more")
+                raise ClosedError(OVER)
             if self._background is None:
                 self._background = _Background(self.at_exit)
-            return self._background.loop
+            return self._background
 
 
 class _Background:
@@ -135,12 +136,25 @@ class _Background:
         self._ready: concurrent.futures.Future[asyncio.AbstractEventLoop] = concurrent.futures.Future()
         # the interpreter waits for threads that are no daemons before it calls what is registered for its exit
         self._thread = threading.Thread(target=self._run, name="lanner sync", daemon=True)
+        self._lock = threading.Lock()
+        self._over = False
         self._thread.start()
-        self.loop = self._ready.result()
+        self._loop = self._ready.result()
+
+    def begin(self, make: Make[T], future: concurrent.futures.Future[T]) -> None:
+        """Have the loop run a coroutine, or end it with the loop: the future has an end either way.
+
+        Raises:
+            ClosedError: The loop ends.
+        """
+        with self._lock:
+            if self._over:
+                raise ClosedError(OVER)
+            self._loop.call_soon_threadsafe(_begin, self._loop, make, future)
 
     def stop(self) -> None:
         """End the loop, and wait for that."""
-        self.loop.call_soon_threadsafe(self._stop.set)
+        self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(EXIT_TIMEOUT)
 
     def _run(self) -> None:
@@ -157,6 +171,10 @@ class _Background:
         self._ready.set_result(asyncio.get_running_loop())
         await self._stop.wait()
         await asyncio.gather(*(ending() for ending in self._at_exit.values()), return_exceptions=True)
+        with self._lock:
+            self._over = True
+        # what was taken on before that begins in this turn, and the runner cancels it with all that is left
+        await asyncio.sleep(0)
 
 
 def _refuse_in_a_loop() -> None:

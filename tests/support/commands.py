@@ -11,7 +11,7 @@ from pathlib import Path
 from support.waiting import wait_until
 
 LANNER = (sys.executable, "-m", "lanner")
-ENDS_WITHIN = 60.0
+ENDS_WITHIN = 150.0  # seconds: on a loaded machine a process has taken a minute to start
 
 
 class Command:
