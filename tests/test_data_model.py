@@ -7,7 +7,7 @@ from support.servers import Server
 
 def test_scripts_and_workers_agree_on_what_an_option_is_when_it_is_not_written(server: Server) -> None:
     source = load("cancel_job").text
-    table = source[source.index("local SPEC_DEFAULTS") : source.index("local function readSpec")]
+    table = source[source.index("local RESULT_TTL") : source.index("local function readSpec")]
     with server.client() as client:
         answer = client("EVAL", f"{table}\nreturn cjson.encode(SPEC_DEFAULTS.__index)", 0)
     in_scripts = json.loads(answer)

@@ -118,6 +118,25 @@ def test_what_is_included_when_needed_is_made_at_its_first_call_and_once(folder:
     assert script.locate("at user_script:8: no") == "script: at script.lua:3: no"
 
 
+def test_a_constant_stands_before_what_needs_it(folder: Path) -> None:
+    write(
+        folder,
+        script="--- @include of_a when needed\n--- @include of_b\nreturn ofA() + OF_B",
+        of_a="--- @include of_b\n--- @include of_c\nlocal function ofA() return OF_B + OF_C end",
+        of_b="local OF_B = 1",
+        of_c="local OF_C = 2",
+    )
+    assert load("script").text.splitlines() == [
+        "local whenNeeded",
+        "local OF_B = 1",
+        "do local made whenNeeded = function() if made then return made end",
+        "local OF_C = 2",
+        "local function ofA() return OF_B + OF_C end",
+        "made = { ofA = ofA } return made end end",
+        "return whenNeeded().ofA() + OF_B",
+    ]
+
+
 def test_an_include_of_itself_is_an_error_that_names_the_way(folder: Path) -> None:
     write(
         folder,
@@ -241,16 +260,24 @@ def included_by(file: str) -> list[str]:
     return re.findall(r"^--- @include (\w+)(?: when needed)?$", text_of(file), re.MULTILINE)
 
 
+def defined_by(name: str) -> str:
+    """What an include is for: a function, or a constant."""
+    code = code_of(f"includes/{name}")
+    functions = re.findall(r"^local function (\w+)", code, re.MULTILINE)
+    return functions[-1] if functions else code.split()[1]
+
+
 @pytest.mark.parametrize("name", INCLUDES)
-def test_an_include_ends_with_the_function_that_it_is_named_after(name: str) -> None:
-    functions = re.findall(r"^local function (\w+)", code_of(f"includes/{name}"), re.MULTILINE)
-    assert functions[-1] == camel(name)
+def test_an_include_ends_with_the_function_or_is_the_constant_that_it_is_named_after(name: str) -> None:
+    assert defined_by(name) in {camel(name), name.upper()}
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_includes_what_it_calls_and_calls_what_it_includes(file: str) -> None:
-    known = {camel(name): name for name in INCLUDES if f"includes/{name}" != file}
-    called = {known[each] for each in re.findall(r"\b(\w+)\(", code_of(file)) if each in known}
+    known = {defined_by(name): name for name in INCLUDES if f"includes/{name}" != file}
+    own = re.findall(r"^local ([A-Z_]+) =", code_of(file), re.MULTILINE)
+    words = re.findall(r"\b\w+(?=\()|\b[A-Z_]+\b", code_of(file))
+    called = {known[each] for each in words if each in known and each not in own}
     blocks = re.findall(r"(?:^--- @include .*\n)+", text_of(file), re.MULTILINE)
     assert [sorted(block.splitlines()) for block in blocks] == [block.splitlines() for block in blocks]
     assert sorted(included_by(file)) == sorted(called)

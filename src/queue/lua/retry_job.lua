@@ -4,10 +4,10 @@
 --- returns: 1 runnable, or once what was put off is done | 0 it has not failed | -1 there is no such job
 --- @include answer_once
 --- @include end_descendants
+--- @include ended_along
 --- @include read_clock
 --- @include require_memory
 --- @include rerun_job
-local ENDED_ALONG = 50
 requireMemory(KEYS[1])
 return answerOnce(KEYS[1], ARGV[3], function()
   local answer = rerunJob(KEYS[1], ARGV[1], ARGV[2])

@@ -4,11 +4,11 @@
 --- returns: how many
 --- @include answer_once
 --- @include end_descendants
+--- @include ended_along
 --- @include key_of
 --- @include read_clock
 --- @include require_memory
 --- @include rerun_job
-local ENDED_ALONG = 50
 requireMemory(KEYS[1])
 return answerOnce(KEYS[1], ARGV[3], function()
   local ids = redis.call('ZRANGE', keyOf(KEYS[1], ARGV[1], 'failed'), 0, tonumber(ARGV[2]) - 1)

@@ -12,6 +12,7 @@ if simply then return simply end
 --- @include assume_no_limits
 --- @include complete_simply
 --- @include end_descendants when needed
+--- @include ended_along
 --- @include enter_claim when needed
 --- @include enter_completed
 --- @include key_of
@@ -29,7 +30,6 @@ if simply then return simply end
 --- @include rest_counter when needed
 --- @include wake_capped when needed
 --- @include write_receipt
-local ENDED_ALONG = 50
 requireMemory(KEYS[1])
 local base, worker, number, lease, total = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, token, at = readClock(), worker .. ':' .. number, 6

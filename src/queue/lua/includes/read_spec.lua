@@ -1,6 +1,7 @@
+--- @include result_ttl
 local SPEC_DEFAULTS = {
   __index = {
-    group = '', priority = 0, expires = 0, result_ttl = 300000, keep_failed = { 100, 0 }, max_stalled = 3, strict = false,
+    group = '', priority = 0, expires = 0, result_ttl = RESULT_TTL, keep_failed = { 100, 0 }, max_stalled = 3, strict = false,
     round = 0,
   },
 }
