@@ -106,7 +106,6 @@ async def test_a_child_that_stalls_out_expires_or_is_trimmed_hangs_nobody(
         # the only slot is taken
         await has_state(line.part, (await parts_of(job))[2].id, "failed")
         await lose_claim(look, ns.queues, "part", stalls.id)
-        assert await line.part.get_job(stalls.id).state() == "failed"
         if policy == "fail_parent":
             with pytest.raises(JobFailedError, match="has failed"):
                 await job.wait(PATIENCE)
