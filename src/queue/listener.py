@@ -104,7 +104,8 @@ class Listener:
         self._bare = behind is None
         try:
             if behind is not None:
-                # it has its answer right after the pop, and its jobs come first
+                # answered right after the pop, and its jobs begin first; but for news of jobs that run, which is heard
+                # before, through the pop's callback
                 await behind
             popped = await pop
         except asyncio.CancelledError:

@@ -16,13 +16,12 @@ from .presence import LOST_AFTER_MS, WorkerInfo
 from .queue import Queue
 from .runtime import Runtime
 from .scripts.controlling import maintain_groups, set_limits, set_paused
-from .scripts.descending import end_descendants
+from .scripts.descending import ENDED_AT_ONCE, end_descendants
 from .scripts.listing import list_workers
 from .validation import check_cap, check_id, check_mapping, duration_ms
 
 T = TypeVar("T")
 DEFAULT_PREFIX: Final = "lanner"
-ENDED_AT_ONCE: Final = 50
 WORKERS_AT_ONCE: Final = 500
 # how often it is looked whether a loop that is asked for something still runs
 LOOK_AGAIN: Final = 0.1
@@ -196,14 +195,10 @@ class Namespace:
         ]
 
     async def end_descendants(self) -> None:
-        """End the jobs whose parents were cancelled or removed, 50 a call; workers do what is left of this."""
-        while (
-            await self.persist(
-                lambda runtime: end_descendants(runtime.call, limit=ENDED_AT_ONCE), "ending the children of a job"
-            )
-            == ENDED_AT_ONCE
-        ):
-            continue
+        """Do what was put off, as to end jobs whose parents were cancelled, 50 a call; workers do what is left."""
+        ended = ENDED_AT_ONCE
+        while ended == ENDED_AT_ONCE:
+            ended = await self.persist(lambda runtime: end_descendants(runtime.call), "ending the children of a job")
 
     async def store_limits(self, workflow: str, level: str, limits: Mapping[str, int | str]) -> None:
         """Store limits of a queue, or (empty) of the namespace; groups that wait follow."""

@@ -59,7 +59,12 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class KeepFailed:
-    """How many failed jobs are kept, with their steps (None: all), and for how long (None: for ever)."""
+    """How many failed jobs are kept, with their steps (None: all), and for how long (None: for ever).
+
+    Example:
+        >>> KeepFailed(count=1_000, age=timedelta(days=30))
+        KeepFailed(count=1000, age=datetime.timedelta(days=30))
+    """
 
     count: int | None = DEFAULT_KEEP_FAILED
     age: Duration | None = None
@@ -106,7 +111,7 @@ class JobOptions(BaseOptions, total=False):
     timeout: Duration | None
 
 
-KNOWN: Final = frozenset((*BaseOptions.__optional_keys__, *JobOptions.__optional_keys__))
+KNOWN: Final = JobOptions.__optional_keys__
 
 
 def pack_options(options: Mapping[str, Any], beside: Collection[str] = ()) -> dict[str, Any]:
@@ -139,14 +144,3 @@ def pack_options(options: Mapping[str, Any], beside: Collection[str] = ()) -> di
             case _:
                 fields["strict"] = check_choice(value, name, ("loose", "strict")) == "strict"
     return fields
-
-
-__all__ = [
-    "UNSET",
-    "Backoff",
-    "Duration",
-    "JobOptions",
-    "KeepFailed",
-    "Unset",
-    "pack_options",
-]

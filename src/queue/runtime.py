@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import re
 import secrets
 import time
@@ -43,8 +42,6 @@ class Runtime:
         self._opened = asyncio.Lock()
         self._is_open = False
         self._guard: AsyncGenerator[None] | None = None
-        self.loop = asyncio.get_running_loop()
-        self.pid = os.getpid()
         self.call = Caller(connector.link(), base)
         self.waiters = Waiters(self.call, connector, self._producer)
         # a receipt is that of the last call: a second one on the wire, with the same name, would hide the first

@@ -5,12 +5,11 @@ from typing import Final
 from .calling import Caller
 from .duty import Duty
 from .scripts.claiming import sweep_claims
-from .scripts.descending import end_descendants
+from .scripts.descending import ENDED_AT_ONCE, end_descendants
 
 logger: Final = logging.getLogger(__name__)
 LONGEST_INTERVAL_MS: Final = 30_000
 RECOVERED_AT_ONCE: Final = 100
-ENDED_AT_ONCE: Final = 50
 MOST_NAMED: Final = 10
 
 
@@ -36,7 +35,7 @@ class Sweep(Duty):
             logger.warning("jobs of lost workers that go back to their queues: %s", _named(swept.recovered))
         if swept.stalled:
             logger.error("jobs that failed, as their workers were lost once too often: %s", _named(swept.stalled))
-        while await end_descendants(self._call, limit=ENDED_AT_ONCE) == ENDED_AT_ONCE:
+        while await end_descendants(self._call) == ENDED_AT_ONCE:
             continue
         return swept.again_ms / 1000
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ..errors import InvalidArgumentError
+from ..queue.validation import check_function
 from ..queue.worker import CLEAN_UP
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ class Callbacks:
         Raises:
             InvalidArgumentError: One is no function.
         """
-        for name, callback in (("on_failed", on_failed), ("on_error", on_error)):
-            if callback is not None and not callable(callback):
-                raise InvalidArgumentError(f"{name} must be a function, not {callback!r}")
+        check_function(on_failed, "on_failed")
+        check_function(on_error, "on_error")
         self._on_failed = on_failed
         self._on_error = on_error
         self._tasks: set[asyncio.Task[None]] = set()

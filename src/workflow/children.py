@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack,
 import msgspec
 
 from ..errors import ChildCancelledError, ChildFailedError, InvalidArgumentError, MapFailedError, StepError
-from ..queue.options import BaseOptions
+from ..queue.options import JobOptions
 from ..queue.spec import Spec
 from ..queue.validation import check_cap, check_choice, check_int, shown
 from .calls import Call, Scope, here
 from .journal import CANCELLED, CHILD_DONE, CHILD_STARTED, DONE, PENDING, Kind, read_checkpoint
+from .options import MEANINGLESS
 
 if TYPE_CHECKING:
     from ..queue.scripts.descending import NewChild, Policy
@@ -28,13 +29,11 @@ MOST_CHILDREN: Final = 100_000
 PREPARED_AT_ONCE: Final = 100
 FLOW_PATH: Final = "//"
 CHILD_OF_FLOW: Final = "of "
-MEANINGLESS: Final = ("id", "unique", "if_exists", "throttle", "debounce", "run_in", "run_at")
 
 
-class ChildOptions(BaseOptions, total=False):
-    """What a child may be given: a ``BaseOptions``, the ``timeout`` of an attempt, and its ``group``."""
+class ChildOptions(JobOptions, total=False):
+    """What a child may be given: a ``JobOptions``, and its ``group``."""
 
-    timeout: Any
     group: str | None
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ..errors import InvalidArgumentError
 from ..queue.scripts.descending import FlowNode
 from ..queue.validation import check_choice, shown
+from .options import MEANINGLESS
 
 if TYPE_CHECKING:
     from .workflow import Workflow
 
 MOST_NODES: Final = 1000
-REFUSED: Final = ("id", "unique", "if_exists", "throttle", "debounce", "run_in", "run_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _check(node: object, namespace: object) -> None:
         raise InvalidArgumentError(f"{where}: the workflow is of another namespace")
     if node.children is not None and not node.children:
         raise InvalidArgumentError(f"{where}: an empty list of children; leave children out for a job without any")
-    for name in REFUSED:
+    for name in MEANINGLESS:
         if name in node.options:
             raise InvalidArgumentError(f"{where}: {name}= has no meaning for a job of a flow; leave it out")
     check_choice(node.on_failure, f"{where}: on_failure", ("fail_parent", "continue"))

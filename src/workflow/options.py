@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from ..queue.options import BaseOptions, Duration, JobOptions
 from ..queue.queue import Added, Dedup
 from ..queue.validation import check_choice
 
-__all__ = ["ExecuteOptions", "LimitSettings", "RunOptions", "ScheduleOptions", "pop_if_exists", "split_options"]
+# of a child, and of a job of a flow: their ids and their times are those of the tree
+MEANINGLESS: Final = ("id", "unique", "if_exists", "throttle", "debounce", "run_in", "run_at")
 
 
 class ScheduleOptions(JobOptions, total=False):

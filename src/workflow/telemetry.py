@@ -184,9 +184,9 @@ class ObservedAttempt:
         """A step has given what it gave in an earlier attempt."""
         self._replayed += 1
 
-    def ended(self, outcome: Outcome | None, *, lost: bool) -> None:
-        """The attempt has ended; ``outcome`` None: by an error around it."""
-        how = LOST if lost else "none" if outcome is None else type(outcome).__name__.lower()
+    def ended(self, outcome: Outcome, *, lost: bool) -> None:
+        """The attempt has ended."""
+        how = LOST if lost else type(outcome).__name__.lower()
         if self.span is not None:
             self.span.end(outcome, how, self._replayed)
         if self._observer.instruments is not None:

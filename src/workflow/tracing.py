@@ -215,7 +215,7 @@ class AttemptSpan:
         finally:
             detach(token)
 
-    def end(self, outcome: Outcome | None, how: str, replayed: int) -> None:
+    def end(self, outcome: Outcome, how: str, replayed: int) -> None:
         """The attempt has ended."""
         span = self.otel
         span.set_attribute(OUTCOME, how)

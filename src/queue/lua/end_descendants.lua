@@ -1,7 +1,7 @@
---- End some of the jobs whose parents were cancelled or removed.
+--- Do some of what was put off: children end with their parents, jobs are prepared to run again, groups stand in line again.
 --- keys: base
 --- args: limit
---- returns: how many were ended; as many as `limit` means that there may be more
+--- returns: how much was done; as much as `limit` means that there may be more
 --- @include end_descendants
 --- @include read_clock
 --- @include require_memory

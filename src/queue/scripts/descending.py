@@ -1,12 +1,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from ..calling import Caller
 from ..wire import Argument
 from .adding import Standing
 
 Policy = Literal["fail", "continue"]
+ENDED_AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ async def start_children(
     return bool(await call("start_children", workflow, id, token, *arguments))
 
 
-async def end_descendants(call: Caller, *, limit: int) -> int:
-    """End some of the jobs whose parents were cancelled or removed. How many."""
+async def end_descendants(call: Caller, *, limit: int = ENDED_AT_ONCE) -> int:
+    """Do some of what was put off, as to end jobs whose parents were cancelled or removed. How much."""
     answer: int = await call("end_descendants", limit)
     return answer
 

@@ -2,8 +2,8 @@
 
 An include is a local function, or a constant that several files need. Making a function costs the server 0.2 µs each
 time a script runs, so that what is seldom called is included ``when needed``: such functions stand inside of one,
-``whenNeeded``, which makes them all at the first call of any. And a script may begin before its last includes, which are
-then made if it comes so far.
+``whenNeeded``, which makes them all at the first call of any. And a script may begin before its last includes, which
+are then made if it comes so far.
 """
 
 import functools

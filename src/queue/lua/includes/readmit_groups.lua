@@ -4,8 +4,8 @@
 local READMITTED_AT_ONCE = 100
 local READMITTED_LEFT = READMITTED_AT_ONCE
 
---- Let the groups whose budget is open again stand in line, a bounded batch a script. Returns the instant at which to look again (0: there are
---- more), or nil.
+--- Let the groups whose budget is open again stand in line, a bounded batch a script.
+--- Returns the instant at which to look again (0: there are more), or nil.
 local function readmitGroups(base, workflow, now)
   local throttled, most = keyOf(base, workflow, 'throttled'), READMITTED_LEFT
   local due = redis.call('ZRANGEBYSCORE', throttled, '-inf', now, 'LIMIT', 0, most)
