@@ -39,7 +39,9 @@ from support.jobs import PATIENCE
 BACKGROUND = "lanner sync"
 
 APPLICATION = """
-import asyncio, os, signal, sys, threading, time
+import asyncio, logging, os, signal, sys, threading, time
+# in development mode it warns of what has taken long, as anything does on a loaded machine
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 from lanner import Context, WorkflowNamespace
 from lanner.sync import sync
 
