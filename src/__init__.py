@@ -35,7 +35,7 @@ from .errors import (
     UnsentJobsError,
     WaitTimeoutError,
 )
-from .queue.limits import RateLimit
+from .queue.limits import Limits, QueueLimits, RateLimit
 from .queue.listing import Counts
 from .queue.options import Backoff, KeepFailed
 from .queue.presence import WorkerInfo
@@ -95,10 +95,12 @@ __all__ = [
     "JobSuspended",
     "KeepFailed",
     "LannerError",
+    "Limits",
     "MapFailedError",
     "NonRetryableError",
     "Pending",
     "QueueEvent",
+    "QueueLimits",
     "RateLimit",
     "RateLimited",
     "RedisUnavailableError",

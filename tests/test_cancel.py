@@ -250,7 +250,7 @@ async def test_a_paused_queue_starts_nothing_and_goes_on_with_what_runs(namespac
         desk.let_go("one")
         assert await one.wait(PATIENCE) == "x"
         assert await two.state() == "waiting"
-        assert (await queue.limits())["paused"] == "1"
+        assert (await queue.limits()).paused
         await queue.resume()
         await desk.runs("two")
         desk.open()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lanner.errors import InvalidArgumentError
-from lanner.queue import Claim, Job, Namespace, Queue, Worker
+from lanner.queue import Claim, Job, Limits, Namespace, Queue, QueueLimits, Worker
 from lanner.queue.settling import Settler
 from support.jobs import PATIENCE, RELIES_ON_WAKING, Desk, Look, results_of, worker_of
 from support.mutations import Mutate, mutate
@@ -247,21 +247,32 @@ async def test_raising_the_cap_of_groups_reaches_all_of_many_groups(namespace: N
         await wait_until(lambda: not desk.running, PATIENCE)
 
 
-async def test_limits_say_what_is_declared_and_what_overrides_it(namespace: Namespace) -> None:
+async def test_limits_say_what_holds_and_what_was_set_at_run_time(namespace: Namespace, look: Look) -> None:
+    def limits(concurrency: int | None, group_concurrency: int | None, *overridden: str) -> QueueLimits:
+        return QueueLimits(
+            concurrency=concurrency,
+            group_concurrency=group_concurrency,
+            paused=False,
+            overridden=frozenset(overridden),
+        )
+
+    assert await namespace.queue("other").limits() == limits(None, 1)
     queue, desk = namespace.queue("q", concurrency=4, group_concurrency=2), Desk()
     async with worker_of(queue, desk):
-        assert await queue.limits() == {"declared:concurrency": "4", "declared:group": "2"}
-        await queue.set_limits(concurrency=7, group_concurrency=None)
-        await namespace.set_limits(concurrency=9)
-        assert await queue.limits() == {
-            "declared:concurrency": "4",
-            "declared:group": "2",
-            "override:concurrency": "7",
-            "override:group": "none",
-        }
+        assert await queue.limits() == limits(4, 2)
+        await queue.set_limits(concurrency=7)
+        assert await queue.limits() == limits(7, 2, "concurrency")
+        await queue.set_limits(group_concurrency=None)
+        assert await queue.limits() == limits(7, None, "concurrency", "group_concurrency")
+        look("HSET", "q:limits", "override:concurrency", "seven")
+        assert (await queue.limits()).concurrency == 0
         await queue.set_limits(concurrency=None)
-        assert (await queue.limits())["override:concurrency"] == "none"
-        assert (await namespace.limits())["override:concurrency"] == "9"
+        assert (await queue.limits()).concurrency is None
+        assert await namespace.limits() == Limits(concurrency=None, paused=False, overridden=frozenset())
+        await namespace.set_limits(concurrency=9)
+        await namespace.pause()
+        assert await namespace.limits() == Limits(concurrency=9, paused=True, overridden=frozenset({"concurrency"}))
+        await namespace.resume()
 
 
 async def test_what_was_set_at_run_time_outlives_a_worker_that_declares(namespace: Namespace) -> None:

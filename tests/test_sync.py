@@ -138,13 +138,13 @@ def test_everything_that_a_workflow_can_do_is_done(ns: WorkflowNamespace, doubli
 
     workflow.set_limits(concurrency=3)
     workflow.pause()
-    assert workflow.limits()["override:concurrency"] == "3"
+    assert (workflow.limits().concurrency, workflow.limits().paused) == (3, True)
     workflow.resume()
     namespace = sync(ns)
     namespace.set_limits(concurrency=7)
     namespace.pause()
     namespace.resume()
-    assert namespace.limits()["override:concurrency"] == "7"
+    assert (namespace.limits().concurrency, namespace.limits().paused) == (7, False)
     with namespace.worker() as worker:
         assert worker.id in [each.id for each in namespace.workers()]
 

@@ -3,7 +3,7 @@
 from .cadence import Cadence, cadence
 from .claim import Claim, EndReason
 from .job import Job, Record
-from .limits import RateLimit
+from .limits import Limits, QueueLimits, RateLimit
 from .listing import Counts
 from .namespace import Namespace
 from .options import Backoff, Duration, JobOptions, KeepFailed
@@ -34,10 +34,12 @@ __all__ = [
     "JobOptions",
     "KeepFailed",
     "Limited",
+    "Limits",
     "Namespace",
     "Outcome",
     "Queue",
     "QueueEvent",
+    "QueueLimits",
     "RateLimit",
     "Record",
     "Released",

@@ -49,6 +49,62 @@ class RateLimit:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What holds the jobs of a namespace back, as it stands in Redis for every process.
+
+    Attributes:
+        concurrency: How many jobs may run at once. None: no cap; 0: what is stored cannot be read, and nothing starts.
+        paused: Whether nothing is started until ``resume``.
+        overridden: The names of the caps that ``set_limits`` has set, above what workers declare.
+    """
+
+    concurrency: int | None
+    paused: bool
+    overridden: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits(Limits):
+    """What holds the jobs of a queue back besides its namespace: as ``Limits``.
+
+    Attributes:
+        group_concurrency: How many jobs of one group may run at once; as ``concurrency``.
+    """
+
+    group_concurrency: int | None
+
+
+def read_limits(stored: Mapping[str, str]) -> Limits:
+    """The limits of a namespace, from their hash."""
+    return Limits(
+        concurrency=_cap_in(stored, "concurrency", None),
+        paused="paused" in stored,
+        overridden=frozenset({"concurrency"} if "override:concurrency" in stored else ()),
+    )
+
+
+def read_queue_limits(stored: Mapping[str, str]) -> QueueLimits:
+    """The limits of a queue, from their hash."""
+    known = {"concurrency": "concurrency", "group": "group_concurrency"}
+    return QueueLimits(
+        concurrency=_cap_in(stored, "concurrency", None),
+        group_concurrency=_cap_in(stored, "group", 1),
+        paused="paused" in stored,
+        overridden=frozenset(name for field, name in known.items() if f"override:{field}" in stored),
+    )
+
+
+def _cap_in(stored: Mapping[str, str], name: str, default: int | None) -> int | None:
+    """A cap, as the scripts read it."""
+    text = stored.get(f"override:{name}", stored.get(f"declared:{name}"))
+    if text is None:
+        return default
+    if text == "none":
+        return None
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
 def pack_limiters(limiters: Mapping[str, RateLimit]) -> str:
     """The namespace's limiters as JSON.
 

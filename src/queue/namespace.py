@@ -10,7 +10,7 @@ from ..errors import ClosedError
 from . import keys
 from .calling import persist
 from .connection import Connector
-from .limits import RateLimit, pack_cap, pack_limiters
+from .limits import Limits, RateLimit, pack_cap, pack_limiters, read_limits
 from .options import Duration, JobOptions, pack_options
 from .presence import LOST_AFTER_MS, WorkerInfo
 from .queue import Queue
@@ -160,12 +160,12 @@ class Namespace:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
         await self.store_limits("", "override", {"concurrency": pack_cap(check_cap(concurrency, "concurrency"))})
 
-    async def limits(self) -> dict[str, str]:
-        """What is stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
-        return await self.read_limits("")
+    async def limits(self) -> Limits:
+        """The namespace's cap, and whether it is paused, as they stand for every process."""
+        return read_limits(await self.stored_limits(""))
 
-    async def read_limits(self, workflow: str) -> dict[str, str]:
-        """What limits are stored for a queue, or (empty) for the namespace."""
+    async def stored_limits(self, workflow: str) -> dict[str, str]:
+        """The hash of what is stored of limits for a queue, or (empty) for the namespace."""
         key = keys.limits(self.base, workflow)
         flat: list[bytes] = await self.persist(lambda runtime: runtime.call.link.call("HGETALL", key), "reading limits")
         return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}

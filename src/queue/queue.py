@@ -12,7 +12,7 @@ import msgspec
 from ..errors import InvalidArgumentError, JobAlreadyExistsError, RedisUnavailableError
 from . import keys
 from .job import Job
-from .limits import pack_cap, pack_limiter_names
+from .limits import QueueLimits, pack_cap, pack_limiter_names, read_queue_limits
 from .listing import Listing
 from .names import new_names, new_nonce
 from .notes import LOG_LINES, LONGEST_LINE, check_progress, log_entry
@@ -354,9 +354,9 @@ class Queue(Listing, Stream):
             caps["group"] = pack_cap(check_cap(group_concurrency, "group_concurrency"))
         await self.namespace.store_limits(self.id, "override", caps)
 
-    async def limits(self) -> dict[str, str]:
-        """What is stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
-        return await self.namespace.read_limits(self.id)
+    async def limits(self) -> QueueLimits:
+        """The queue's caps, and whether it is paused, as they stand for every process."""
+        return read_queue_limits(await self.namespace.stored_limits(self.id))
 
     async def pause(self) -> None:
         """Claim nothing of the queue from now on; what runs goes on."""

@@ -8,6 +8,7 @@ from .portal import portal
 from .worker import SyncWorker
 
 if TYPE_CHECKING:
+    from ..queue.limits import Limits
     from ..queue.presence import WorkerInfo
     from ..workflow.flow import Flow
     from ..workflow.namespace import WorkflowNamespace
@@ -45,8 +46,8 @@ class SyncNamespace:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
         portal.call(lambda: self.namespace.set_limits(concurrency=concurrency))
 
-    def limits(self) -> dict[str, str]:
-        """What limits are stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+    def limits(self) -> Limits:
+        """The namespace's cap, and whether it is paused, as they stand for every process."""
         return portal.call(self.namespace.limits)
 
     def workers(self) -> list[WorkerInfo]:

@@ -13,6 +13,7 @@ from .worker import SyncWorker
 
 if TYPE_CHECKING:
     from ..queue.cadence import CatchUp
+    from ..queue.limits import QueueLimits
     from ..queue.listing import Counts, State
     from ..queue.options import Duration
     from ..queue.schedules import Schedule
@@ -161,8 +162,8 @@ class SyncWorkflow(Generic[InputT, OutputT, ProgressT]):
         """Start jobs again after ``pause``."""
         portal.call(self.workflow.resume)
 
-    def limits(self) -> dict[str, str]:
-        """What limits are stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+    def limits(self) -> QueueLimits:
+        """Its caps, and whether it is paused, as they stand for every process."""
         return portal.call(self.workflow.limits)
 
     def counts(self) -> Counts:
@@ -174,7 +175,7 @@ class SyncWorkflow(Generic[InputT, OutputT, ProgressT]):
         return [SyncJob(job) for job in portal.call(lambda: self.workflow.list_jobs(state, skip=skip, limit=limit))]
 
     def oldest_waiting(self) -> float | None:
-        """Seconds since the oldest of its waiting jobs was added; None when none waits."""
+        """Seconds since the oldest job at the head of a line was added. See ``Workflow.oldest_waiting``."""
         return portal.call(self.workflow.oldest_waiting)
 
     def events(self, *, after: str | None = None, limit: int = 100) -> list[QueueEvent]:

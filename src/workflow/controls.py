@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, Unpack
 
+from ..queue.limits import QueueLimits
 from ..queue.listing import Counts, State
 from ..queue.options import Duration
 from ..queue.stream import QueueEvent
@@ -35,8 +36,8 @@ class QueueControls:
         """Start jobs again after ``pause``."""
         await self.queue.resume()
 
-    async def limits(self) -> dict[str, str]:
-        """What limits are stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+    async def limits(self) -> QueueLimits:
+        """Its caps, and whether it is paused, as they stand for every process."""
         return await self.queue.limits()
 
     async def counts(self) -> Counts:

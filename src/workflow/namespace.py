@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, Unpack, o
 
 from ..errors import InvalidArgumentError
 from ..queue.job import Job as QueueJob
-from ..queue.limits import RateLimit
+from ..queue.limits import Limits, RateLimit
 from ..queue.namespace import DEFAULT_PREFIX, Namespace
 from ..queue.options import KNOWN, Duration, JobOptions
 from ..queue.presence import WorkerInfo
@@ -318,8 +318,8 @@ class WorkflowNamespace:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
         await self.queues.set_limits(concurrency=concurrency)
 
-    async def limits(self) -> dict[str, str]:
-        """What limits are stored: ``declared:...`` by workers, ``override:...`` by ``set_limits``, ``paused``."""
+    async def limits(self) -> Limits:
+        """The namespace's cap, and whether it is paused, as they stand for every process."""
         return await self.queues.limits()
 
     async def workers(self) -> list[WorkerInfo]:
