@@ -218,7 +218,7 @@ async def test_a_failed_root_that_is_not_kept_any_more_lets_go_of_its_children(
 
 
 def _deep(line: Line, depth: int) -> Flow:
-    flow = Flow(line.part, "leaf")
+    flow: Flow = Flow(line.part, "leaf")
     for level in range(depth - 1):
         flow = Flow(line.whole, str(level), children=[flow])
     return flow

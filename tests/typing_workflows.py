@@ -13,6 +13,7 @@ from lanner import (
     ChildCancelledError,
     ChildFailedError,
     Context,
+    Flow,
     Job,
     JobCompleted,
     JobProgress,
@@ -175,6 +176,17 @@ def plain_children(ctx: SyncContext[Order], orders: list[Order]) -> None:
     assert_type(ctx.step.map("all", selling, orders), list[Receipt])
     ctx.step.run("sell", selling, "order")  # type: ignore[misc]
     ctx.step.map("all", selling, [Receipt()])  # type: ignore[misc]
+
+
+async def flows(order: Order) -> None:
+    flow = Flow(selling, order, children=[Flow(refund, Receipt()), Flow(uploading, "cat.jpg")])
+    assert_type(await ns.run_flow(flow), Job[Receipt])
+    assert_type(sync(ns).run_flow(flow), SyncJob[Receipt])
+    any_flow: Flow = flow
+    assert_type(await ns.run_flow(any_flow), Job[Any])
+    Flow(selling, "order")  # type: ignore[misc]
+    Flow(selling, order, children=[refund])  # type: ignore[list-item]
+    Flow(selling, order, on_failure="ignore")  # type: ignore[arg-type]
 
 
 async def events(ctx: Context[Order], job: Job[Receipt]) -> None:

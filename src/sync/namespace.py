@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from .job import SyncJob
 from .pending import SyncPending
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ..workflow.flow import Flow
     from ..workflow.namespace import WorkflowNamespace
     from ..workflow.worker import WorkerSettings
+
+OutputT = TypeVar("OutputT")
 
 
 class SyncNamespace:
@@ -30,7 +32,7 @@ class SyncNamespace:
     def __repr__(self) -> str:
         return f"<SyncNamespace {self.id!r}>"
 
-    def run_flow(self, root: Flow) -> SyncJob[Any]:
+    def run_flow(self, root: Flow[Any, OutputT]) -> SyncJob[OutputT]:
         """Enqueue a tree of jobs in one call. See ``WorkflowNamespace.run_flow``."""
         return SyncJob(portal.call(lambda: self.namespace.run_flow(root)))
 

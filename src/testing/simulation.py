@@ -161,7 +161,7 @@ class Simulation:
         self.world.add(entry)
         return SimulatedJob(self, entry)
 
-    async def run_flow(self, root: Flow, /) -> SimulatedJob[Any]:
+    async def run_flow(self, root: Flow[Any, OutputT], /) -> SimulatedJob[OutputT]:
         """Add the jobs of a flow; the job of its root. See ``WorkflowNamespace.run_flow``.
 
         Raises:

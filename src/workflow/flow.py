@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeGuard
+
+from typing_extensions import TypeVar
 
 from ..errors import InvalidArgumentError
 from ..queue.scripts.descending import FlowNode
@@ -14,11 +16,13 @@ from .options import MEANINGLESS
 if TYPE_CHECKING:
     from .workflow import Workflow
 
+InputT = TypeVar("InputT", default=Any)
+OutputT = TypeVar("OutputT", default=Any)
 MOST_NODES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Generic[InputT, OutputT]):
     """A job of a flow, and those that it waits for.
 
     Attributes:
@@ -33,8 +37,8 @@ class Flow:
         >>> job = await ns.run_flow(Flow(publish, page, children=[Flow(render, page), Flow(check, page)]))
     """
 
-    workflow: Workflow[Any, Any]
-    input: Any
+    workflow: Workflow[InputT, OutputT]
+    input: InputT
     children: Sequence[Flow] | None = None
     on_failure: Literal["fail_parent", "continue"] = "fail_parent"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -66,7 +70,7 @@ async def flatten(root: Flow, namespace: object) -> tuple[list[FlowNode], str]:
 
 
 def _check(node: object, namespace: object) -> None:
-    if not isinstance(node, Flow):
+    if not _is_flow(node):
         raise InvalidArgumentError(f"a flow is made of Flow(workflow, input, ...), not {node!r}")
     _check_shape(node.workflow, node.children, node.options)
     where = f"flow node of workflow {node.workflow.id!r}"
@@ -78,6 +82,10 @@ def _check(node: object, namespace: object) -> None:
         if name in node.options:
             raise InvalidArgumentError(f"{where}: {name}= has no meaning for a job of a flow; leave it out")
     check_choice(node.on_failure, f"{where}: on_failure", ("fail_parent", "continue"))
+
+
+def _is_flow(node: object) -> TypeGuard[Flow]:
+    return isinstance(node, Flow)
 
 
 def _check_shape(workflow: object, children: object, options: object) -> None:

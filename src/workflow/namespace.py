@@ -247,7 +247,7 @@ class WorkflowNamespace:
 
         return decorate
 
-    async def run_flow(self, root: Flow) -> Job[Any]:
+    async def run_flow(self, root: Flow[Any, OutputT]) -> Job[OutputT]:
         """Enqueue a tree of jobs in one call: leaves run first, a parent when all its children have settled.
 
         Args:
