@@ -3,11 +3,7 @@
 import asyncio
 import contextlib
 import itertools
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from typing import Any
 
 import pytest
 
@@ -44,31 +40,6 @@ async def vanish(namespace: Namespace, workflow: str, count: int = 1, lease_ms: 
     if lease_ms == 1:
         await asyncio.sleep(0.01)
     return list(settled.claims)
-
-
-@contextlib.contextmanager
-def worker_in_a_thread(
-    server: Server, namespace_id: str, handler: Callable[[Claim], Any], **settings: Any
-) -> Generator[None]:
-    """A worker of queue ``q`` with an event loop of its own, as another process has."""
-    ready, stop = threading.Event(), threading.Event()
-
-    async def work() -> None:
-        async with (
-            Namespace(namespace_id, redis=server.url) as namespace,
-            worker_of(namespace.queue("q"), handler, **settings),
-        ):
-            ready.set()
-            await asyncio.to_thread(stop.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(work()))
-    thread.start()
-    ready.wait()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.mark.parametrize("group", [None, "g"])
@@ -404,68 +375,6 @@ async def test_a_job_whose_cancellation_was_asked_for_is_cancelled_when_its_work
     await sweep(namespace)
     with pytest.raises(JobCancelledError, match="no more"):
         await job.wait(PATIENCE)
-
-
-async def test_a_blocked_loop_keeps_its_jobs_and_is_named(
-    namespace: Namespace, look: Look, caplog: pytest.LogCaptureFixture
-) -> None:
-    told: list[tuple[float, list[str]]] = []
-
-    def blocked_now() -> list[float]:
-        return [seconds for seconds, ids in told if ids == ["blocks"]]
-
-    async def block(claim: Claim) -> str:
-        first, give_up = look.deadline("q", claim.id), time.monotonic() + PATIENCE
-
-        def is_held_and_told_of() -> bool:
-            return bool(blocked_now()) and look.deadline("q", claim.id) > first + 1.5 * RENEWED_LEASE * 1000
-
-        while not is_held_and_told_of() and time.monotonic() < give_up:
-            time.sleep(0.01)  # noqa: ASYNC251 - what is not to be done
-        assert len(blocked_now()) == 1, "it is told of once, however long it takes"
-        return claim.data
-
-    def note(seconds: float, claims: list[Claim]) -> None:
-        told.append((seconds, [claim.id for claim in claims]))
-
-    queue = namespace.queue("q")
-    look.hold_sweeps()
-    async with worker_of(queue, block, lease=RENEWED_LEASE, warn_blocked=RENEWED_LEASE / 2, on_blocked=note):
-        job = await queue.add("x", id="blocks")
-        assert await job.wait(PATIENCE) == "x"
-    assert (await job.record()).stalls == 0
-    assert blocked_now()[0] > RENEWED_LEASE / 2
-    said = [record.message for record in caplog.records if "event loop has been blocked" in record.message]
-    assert any("q:blocks" in text for text in said)
-
-
-async def test_the_warning_of_a_blocked_loop_can_be_turned_off(
-    namespace: Namespace, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def block(_: Claim) -> None:
-        time.sleep(3 * LEASE)  # noqa: ASYNC251 - what is not to be done
-
-    queue = namespace.queue("q")
-    async with worker_of(queue, block, lease=LEASE, warn_blocked=None):
-        await (await queue.add("x")).wait(PATIENCE)
-    assert "blocked" not in caplog.text
-
-
-async def test_a_loop_that_is_blocked_for_too_long_loses_its_jobs(
-    server: Server, namespace_id: str, namespace: Namespace
-) -> None:
-    queue, other = namespace.queue("q"), Desk(is_open=True)
-
-    async def block(_: Claim) -> str:
-        deadline = time.monotonic() + PATIENCE
-        with worker_in_a_thread(server, namespace_id, other, lease=RENEWED_LEASE):
-            while not other.started and time.monotonic() < deadline:
-                time.sleep(0.01)  # noqa: ASYNC251 - what is not to be done
-        return "too late"
-
-    async with worker_of(queue, block, lease=LEASE, max_blocked=LEASE):
-        assert await (await queue.add("in time", id="a")).wait(PATIENCE) == "in time"
-    assert other.started == ["a"]
 
 
 async def test_no_job_starts_twice_when_a_worker_starts_into_a_backlog(

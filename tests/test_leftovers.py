@@ -243,12 +243,13 @@ def test_it(SERVER, namespace_id):
 @pytest.mark.parametrize("fixture", ["server", "own_server"])
 def test_a_test_that_leaves_something_behind_fails(tmp_path: Path, fixture: str) -> None:
     (tmp_path / "test_it.py").write_text(LEAVES_SOMETHING.replace("SERVER", fixture))
+    paths = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", tmp_path],
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": paths},
     )
     assert ran.returncode == pytest.ExitCode.TESTS_FAILED, ran.stdout
     assert "surprise: has no TTL, and no rule names an owner" in ran.stdout

@@ -16,6 +16,7 @@ from .scripts.claiming import renew_claims
 logger: Final = logging.getLogger(__name__)
 RENEWED_AT_ONCE: Final = 500
 TICK: Final = 0.5
+SHORTEST_TICK: Final = 0.05
 
 
 class LeaseKeeper:
@@ -46,12 +47,15 @@ class LeaseKeeper:
         self._name = name
         self._lease = lease
         self._interval = min(lease / 3, 10.0)
+        warns = TICK if warn_blocked is None else max(warn_blocked / 2, SHORTEST_TICK)
+        self._tick = min(TICK, self._interval / 2, warns)
         self._max_blocked = max_blocked
         self._warn_blocked = warn_blocked
         self._on_blocked = on_blocked
         self._claims: dict[int, Claim] = {}
         self._loop = asyncio.get_running_loop()
-        self._beat = time.monotonic()
+        # since when a sign of life has been waited for; None: it has come
+        self._asked: float | None = None
         self._warned = False
         self._renewed = time.monotonic()
         self._stop = threading.Event()
@@ -100,7 +104,7 @@ class LeaseKeeper:
                 if now >= due:
                     due = now + (self._interval if await self._renew(call) else min(self._interval, 1.0))
                 try:
-                    async with asyncio.timeout(min(TICK, self._interval / 2)):
+                    async with asyncio.timeout(self._tick):
                         await self._wake.wait()
                 except TimeoutError:
                     continue
@@ -109,7 +113,7 @@ class LeaseKeeper:
 
     def _watch_loop(self) -> None:
         """Ask the worker's loop for a sign of life, and say so when it has given none for long."""
-        blocked = time.monotonic() - self._beat
+        blocked = self._blocked_for()
         if self._warn_blocked is not None and blocked > self._warn_blocked:
             if not self._warned:
                 self._warned = True
@@ -129,14 +133,20 @@ class LeaseKeeper:
                         logger.exception("the callback for a blocked loop failed")
         else:
             self._warned = False
-        self._tell(self._beats)
+        if self._asked is None:
+            self._asked = time.monotonic()
+            self._tell(self._answer)
 
-    def _beats(self) -> None:
-        self._beat = time.monotonic()
+    def _answer(self) -> None:
+        self._asked = None
+
+    def _blocked_for(self) -> float:
+        asked = self._asked
+        return 0.0 if asked is None else time.monotonic() - asked
 
     async def _renew(self, call: Caller) -> bool:
         """Renew all claims; False: Redis is not to be had, so try again soon."""
-        if time.monotonic() - self._beat > self._max_blocked:
+        if self._blocked_for() > self._max_blocked:
             return True  # whoever hangs for so long loses its jobs to others
         claims = list(self._claims.values())
         try:
