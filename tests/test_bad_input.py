@@ -125,7 +125,7 @@ CALLS: dict[str, tuple[Callable[[Queue], Awaitable[Any]], str]] = {
     "pausing a schedule of no id": (lambda queue: queue.schedules.pause(""), "schedule id"),
     "resuming a schedule of no id": (lambda queue: queue.schedules.resume("a\nb"), "schedule id"),
     "triggering a schedule of no id": (lambda queue: queue.schedules.trigger(""), "schedule id"),
-    "many with an unknown option": (lambda queue: queue.add_many(["x"], tries=5), "tries"),
+    "many with an unknown option": (lambda queue: queue.add_many(["x"], tries=5), "tries"),  # type: ignore[call-arg] # pyright: ignore[reportCallIssue, reportUnknownLambdaType] - same
 }
 
 

@@ -1,7 +1,7 @@
 """Groups whose jobs never interleave: ``group_order="strict"`` holds the group through whatever comes between."""
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -94,7 +94,7 @@ async def test_a_job_that_holds_its_group_and_is_taken_away_gives_it_back(
 @pytest.mark.parametrize("how", ["crash", "shutdown"])
 @pytest.mark.parametrize("order", ["strict", "loose"])
 async def test_a_job_that_lost_its_worker_is_the_groups_next_in_a_strict_group(
-    namespace: Namespace, look: Look, how: str, order: str
+    namespace: Namespace, look: Look, how: str, order: Literal["loose", "strict"]
 ) -> None:
     queue, first, second = namespace.queue("q"), Desk(), Desk()
     begun = await queue.add("x", id="begun", group="g", group_order=order)

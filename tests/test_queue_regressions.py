@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -178,7 +178,7 @@ async def _end_by_a_worker(namespace: Namespace, look: Look, desk: Desk, jobs: l
 
 @pytest.mark.parametrize("order", ["strict", "loose"])
 async def test_retries_count_against_the_limiter_of_their_group(
-    server: Server, namespace_id: str, look: Look, order: str
+    server: Server, namespace_id: str, look: Look, order: Literal["loose", "strict"]
 ) -> None:
     """Also those of a job that holds its group meanwhile, and so does not stand in its line."""
     starts: dict[str, list[float]] = {"g": [], "h": []}

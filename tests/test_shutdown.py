@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from contextlib import AsyncExitStack
+from typing import Literal
 
 import pytest
 
@@ -48,7 +49,7 @@ async def test_jobs_may_end_within_the_grace_and_no_other_is_begun(namespace: Na
 @pytest.mark.parametrize("group", [None, "g"])
 @pytest.mark.parametrize("order", ["loose", "strict"])
 async def test_what_outlasts_the_grace_is_handed_back_at_once_and_no_attempt_is_used(
-    namespace: Namespace, look: Look, group: str | None, order: str
+    namespace: Namespace, look: Look, group: str | None, order: Literal["loose", "strict"]
 ) -> None:
     queue, first, second = namespace.queue("q"), Desk(), Desk()
     job = await queue.add("x", id="a", group=group, group_order=order)

@@ -2,7 +2,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from typing import Any, Final, Protocol, Self, TypeVar, cast
+from typing import Any, Final, Protocol, Self, TypeVar, Unpack, cast
 
 import redis.asyncio
 
@@ -94,7 +94,7 @@ class Namespace:
         group_concurrency: int | None = 1,
         limiters: Sequence[str] | None = None,
         events: int = 0,
-        **defaults: Any,
+        **defaults: Unpack[JobOptions],
     ) -> Queue:
         """A queue of the namespace.
 

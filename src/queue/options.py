@@ -84,7 +84,7 @@ class BaseOptions(TypedDict, total=False):
         backoff: The pause before the next attempt. Default 0.5 s, doubled, at most 30 s.
         expires: The job fails unless it was started within this time after it was due. Default: never.
         result_ttl: How long a completed or cancelled job's record is kept; 0 drops it, None keeps it. Default 300 s.
-        keep_failed: How many failed jobs are kept, or a ``KeepFailed``. Default 100.
+        keep_failed: How many failed jobs are kept (None: all), or a ``KeepFailed``. Default 100.
         max_stalled: How often in a row its worker may be lost without progress between. Default 3.
         group_order: ``"strict"`` holds the job's group through its waits and backoff. Default ``"loose"``.
     """
@@ -94,7 +94,7 @@ class BaseOptions(TypedDict, total=False):
     backoff: Backoff
     expires: Duration | None
     result_ttl: Duration | None
-    keep_failed: int | KeepFailed
+    keep_failed: int | KeepFailed | None
     max_stalled: int
     group_order: Literal["loose", "strict"]
 

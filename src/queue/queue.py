@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 import msgspec
 
@@ -16,7 +16,7 @@ from .limits import QueueLimits, pack_cap, pack_limiter_names, read_queue_limits
 from .listing import Listing
 from .names import new_names, new_nonce
 from .notes import LOG_LINES, LONGEST_LINE, check_progress, log_entry
-from .options import UNSET, Duration, Unset, pack_options
+from .options import UNSET, Duration, JobOptions, Unset, pack_options
 from .scheduling import Schedules
 from .scripts.adding import MOST_AT_ONCE, NewJob, Standing, count_at_once
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
@@ -124,7 +124,7 @@ class Queue(Listing, Stream):
         if_exists: Literal["raise", "return"] = "raise",
         throttle: Dedup | None = None,
         debounce: Dedup | None = None,
-        **options: Any,
+        **options: Unpack[JobOptions],
     ) -> Job:
         """Add a job.
 
@@ -163,7 +163,7 @@ class Queue(Listing, Stream):
         runtime = await self.namespace.runtime()
         return self.added(new, await runtime.submit(new), if_exists)
 
-    async def add_many(self, data: Sequence[str], **options: Any) -> list[Job]:
+    async def add_many(self, data: Sequence[str], **options: Unpack[JobOptions]) -> list[Job]:
         """Add jobs that differ in their payload only, in calls of 200; in order, unless a call has to be made again.
 
         Raises:

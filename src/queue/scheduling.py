@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from ..errors import InvalidArgumentError, ScheduleNotFoundError
 from . import keys
 from .cadence import Cadence
 from .names import new_nonce
+from .options import JobOptions
 from .schedules import Schedule, fire_name, read_schedule, timing_of
 from .scripts.scheduling import Overlap, pause_schedule, remove_schedule, set_schedule
 from .validation import check_choice, check_free_id
@@ -34,7 +35,7 @@ class Schedules:
         *,
         overlap: Overlap = "skip",
         group: str | None = None,
-        **options: Any,
+        **options: Unpack[JobOptions],
     ) -> bool:
         """Create a schedule, or change it. Unchanged timing keeps the instant it is armed for.
 
