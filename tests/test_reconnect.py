@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+import redis.asyncio
+from redis.credentials import CredentialProvider
 
 from lanner.errors import RedisUnavailableError
 from lanner.queue import Claim, Namespace, Worker
@@ -257,6 +259,44 @@ async def test_a_password_that_is_refused_for_a_while_does_not_end_a_worker(
                 client("CONFIG", "SET", "requirepass", "")
             desk.open()
             assert await job.wait(PATIENCE) == "x"
+            assert await (await queue.add("y")).wait(PATIENCE) == "y"
+
+
+class Vault(CredentialProvider):
+    """Where a user's client gets its password from, which is away at times."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+
+    def get_credentials(self) -> tuple[str, str]:
+        if self.is_away:
+            raise LookupError("the vault is sealed")
+        return "default", "any: the user has no password"
+
+    async def get_credentials_async(self) -> tuple[str, str]:
+        return self.get_credentials()
+
+
+async def test_credentials_that_cannot_be_had_for_a_while_do_not_end_a_worker(namespace_id: str, proxy: Proxy) -> None:
+    desk, vault = Desk(), Vault()
+    make: Any = redis.asyncio.Redis.from_url  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - redis-py's kwargs
+    client = make(proxy.url, credential_provider=vault)
+    async with (
+        Namespace(namespace_id, redis=client) as namespace,
+        Namespace(namespace_id, redis=client, producer_timeout=0.5) as impatient,
+    ):
+        queue = namespace.queue("q")
+        async with worker_of(queue, desk, lease=1):
+            job = await queue.add("x", id="a", max_stalled=100)
+            waiting = asyncio.create_task(job.wait(PATIENCE))
+            await desk.runs("a")
+            vault.is_away = True
+            proxy.cut()
+            await wait_until(partial(is_refused, impatient.queue("q"), "the vault is sealed"))
+            desk.open()
+            await wait_until(lambda: not desk.running)
+            vault.is_away = False
+            assert await waiting == "x"
             assert await (await queue.add("y")).wait(PATIENCE) == "y"
 
 

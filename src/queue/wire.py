@@ -89,9 +89,11 @@ class Wire(asyncio.Protocol):
             async with asyncio.timeout(within):
                 await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
             return cls(connection, received, broken)
-        except (RedisError, OSError, TimeoutError) as error:
+        except Exception as error:
+            # a user's own code takes part in it, as where passwords come from: it may raise anything
             await connection.disconnect(nowait=True)
-            raise BrokenError(str(error) or type(error).__name__) from error
+            known = isinstance(error, RedisError | OSError) and str(error)
+            raise BrokenError(str(error) if known else f"{type(error).__name__}: {error}".removesuffix(": ")) from error
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
