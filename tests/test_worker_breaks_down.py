@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 
 from lanner.queue import Claim, Namespace, Worker
-from support.jobs import PATIENCE, is_refused
+from support.jobs import PATIENCE, Desk, is_refused
 from support.servers import Server
 from support.waiting import wait_until
 
@@ -30,6 +30,30 @@ async def test_a_worker_whose_own_task_breaks_stops_and_says_so(
         monkeypatch.undo()
         async with queue.worker(shout):
             assert await (await queue.add("hello")).wait(PATIENCE) == "HELLO"
+
+
+async def test_a_worker_that_cannot_renew_any_more_stops_and_says_so(
+    redis_url: str, namespace_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its jobs would be taken over one after the other, and run twice."""
+    desk = Desk()
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    async with Namespace(namespace_id, redis=redis_url) as namespace:
+        queue = namespace.queue("q")
+        running = asyncio.create_task(queue.worker(desk, lease=1, grace=0).run())
+        # a worker that gets no processor for a lease may lose it
+        job = await queue.add("hello", id="a", max_stalled=100)
+        await desk.runs("a")
+        monkeypatch.setattr("lanner.queue.lease.renew_claims", broken)
+        with pytest.raises(ZeroDivisionError):
+            await running
+        assert "has broken down" in caplog.text
+        monkeypatch.undo()
+        async with queue.worker(shout):
+            assert await job.wait(PATIENCE) == "HELLO"
 
 
 @pytest.mark.parametrize("name", ["lanner settler", "lanner listener", "lanner duty"])

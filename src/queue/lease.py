@@ -36,11 +36,13 @@ class LeaseKeeper:
         max_blocked: float,
         warn_blocked: float | None,
         on_blocked: Callable[[float, list[Claim]], None] | None = None,
+        broken: Callable[[BaseException], None],
     ) -> None:
         """Renew within ``lease`` seconds.
 
         Stop after the loop was blocked for ``max_blocked`` seconds; warn after ``warn_blocked`` (None: never), once an
-        episode, and call ``on_blocked`` with the seconds and the claims, in the thread.
+        episode, and call ``on_blocked`` with the seconds and the claims, in the thread. ``broken`` is called in the
+        loop if the thread breaks: nobody renews any more.
         """
         self._connector = connector
         self._base = base
@@ -52,6 +54,7 @@ class LeaseKeeper:
         self._max_blocked = max_blocked
         self._warn_blocked = warn_blocked
         self._on_blocked = on_blocked
+        self._broken = broken
         self._claims: dict[int, Claim] = {}
         self._loop = asyncio.get_running_loop()
         # since when a sign of life has been waited for; None: it has come
@@ -90,7 +93,10 @@ class LeaseKeeper:
         self._thread.join()
 
     def _run(self) -> None:
-        asyncio.run(self._keep())
+        try:
+            asyncio.run(self._keep())
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the worker must not go on without leases
+            self._tell(self._broken, error)
 
     async def _keep(self) -> None:
         self._inner, self._wake = asyncio.get_running_loop(), asyncio.Event()

@@ -144,6 +144,7 @@ class Worker:
             max_blocked=self._max_blocked,
             warn_blocked=self._warn_blocked,
             on_blocked=self._on_blocked,
+            broken=self._break_down,
         )
         self.runs = Runs(self._handlers, self._leases, clean_up=CLEAN_UP, call=call)
         self._settler = Settler(
