@@ -236,6 +236,35 @@ async def test_nothing_is_added_where_the_server_is_without_memory(own_server: P
         assert (await queue.counts()).waiting == 0
 
 
+@pytest.mark.filterwarnings("ignore:Call to '__init__' function with deprecated usage:DeprecationWarning")
+async def test_what_ends_while_a_password_is_asked_for_is_committed_afterwards(
+    own_server: PrivateServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Desk()
+    # who says nothing of itself when it connects hears of it with its first call, as everybody does of an old server
+    connection: Any = redis.asyncio.Redis
+    silent = partial(connection.from_url, own_server.url, lib_name=None, lib_version=None)
+    async with (
+        Namespace("n", redis=silent()) as namespace,
+        Namespace("n", redis=silent(), producer_timeout=0.5) as impatient,
+    ):
+        queue = namespace.queue("q")
+        async with worker_of(queue, desk):
+            jobs = [await queue.add("x"), await queue.add("x" * 100_000)]
+            await desk.runs(*(job.id for job in jobs))
+            with own_server.client() as client:
+                client("CONFIG", "SET", "requirepass", "secret")
+                client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                desk.open()
+                await wait_until(partial(is_refused, impatient.queue("q"), "auth"))
+                await wait_until(lambda: about_redis(caplog), PATIENCE)
+                client("CONFIG", "SET", "requirepass", "")
+            assert await results_of(jobs) == ["x", "x" * 100_000]
+        records = [await job.record() for job in jobs]
+    assert [(record.state, record.attempt) for record in records] == [("completed", 1)] * 2
+    assert [record for record in caplog.records if record.levelno > logging.WARNING] == []
+
+
 async def test_a_password_that_is_refused_for_a_while_does_not_end_a_worker(
     own_server: PrivateServer, caplog: pytest.LogCaptureFixture
 ) -> None:

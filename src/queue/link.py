@@ -13,7 +13,9 @@ from .wire import Argument, BrokenError, ReplyError, Wire, pack
 
 # what a server answers that has not executed a command; who answers with the latter half is not the one to ask
 _REFUSED: Final = frozenset({"BUSY", "MISCONF", "NOREPLICAS", "OOM", "TRYAGAIN"})
-_ELSEWHERE: Final = frozenset({"CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "READONLY"})
+_ELSEWHERE: Final = frozenset({"CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOAUTH", "READONLY"})
+# what is said instead of NOAUTH to a call of many arguments
+_STRANGER: Final = "ERR Protocol error: unauthenticated"
 
 
 class NotSentError(LannerError):
@@ -136,7 +138,7 @@ class Link:
             return
         if not isinstance(answer, ReplyError):
             future.set_result(answer)
-        elif answer.code in _ELSEWHERE:
+        elif answer.code in _ELSEWHERE or str(answer).startswith(_STRANGER):
             future.set_exception(NotSentError(str(answer)))
             if self._wire is not None:
                 self._wire.abort(str(answer))
