@@ -45,6 +45,8 @@ class Connector:
         self._opening = threading.Lock()
         self._handle: EmbeddedHandle | None = None
         self._pool: ConnectionPool | None = None
+        # a Sentinel's connections find it by their client's own pool, which they do not keep
+        self._given = where
         if isinstance(where, redis.asyncio.Redis):
             self._pool = _fitting(where.connection_pool, "the client")
         elif not isinstance(where, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a type checker
@@ -62,6 +64,9 @@ class Connector:
         if self._pool is None:
             return str(self._embedded)
         settings = self._pool.connection_kwargs
+        if "connection_pool" in settings:
+            service, database = settings["connection_pool"].service_name, settings.get("db", 0)
+            return f"the master {service!r} of a Sentinel, database {database}"
         if "path" in settings:
             return f"unix://{settings['path']}"
         scheme = "rediss" if issubclass(self._pool.connection_class, SSLConnection) else "redis"
