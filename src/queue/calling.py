@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ..errors import ClosedError, LannerError, RedisUnavailableError
@@ -15,6 +15,11 @@ FIELDS_AT_ONCE: Final = 200
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 T = TypeVar("T")
+
+
+def pairs_of(flat: Sequence[bytes]) -> dict[str, str]:
+    """A flat list of names and values, as the server gives a hash, by name."""
+    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
 
 
 class ScriptError(LannerError):
@@ -68,7 +73,7 @@ class Caller:
         cursor = b"0"
         while True:
             cursor, flat = await self.link.call("HSCAN", key, cursor, "COUNT", FIELDS_AT_ONCE)
-            fields.update((flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2))
+            fields |= pairs_of(flat)
             if cursor == b"0":
                 return fields
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .watch import Happening, Watch
 
 CHILDREN_AT_ONCE: Final = 200
+NOT_THERE: Final = ("missing", "replaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class Job:
     async def happenings_of(self, watch: Watch) -> AsyncGenerator[Happening]:
         """What an open watch hears, to the end of the job; one that is gone raises."""
         async for happening in watch.happenings():
-            if happening.kind in ("missing", "replaced"):
+            if happening.kind in NOT_THERE:
                 raise self._gone(happening.kind)
             yield happening
 
@@ -186,7 +187,7 @@ class Job:
         return [self.queue.read_note(log_line(entry.decode())) for entry in entries]
 
     async def cancel(self, reason: str = "") -> bool:
-        """Cancel the job wherever it is. Whether it is, or will end, cancelled."""
+        """Cancel the job wherever it is. Whether it is or will end cancelled; False: it ended otherwise or is gone."""
         check_text(reason, "reason")
         nonce = new_nonce()
         answer = await self.queue.namespace.persist(

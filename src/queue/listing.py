@@ -26,7 +26,7 @@ MOST_A_PAGE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many jobs a queue has in each state. ``parked`` ones wait for an event, and for no instant."""
+    """How many jobs a queue has in each state. ``parked`` ones wait for an event or a child, and for no instant."""
 
     waiting: int
     delayed: int

@@ -8,7 +8,7 @@ import redis.asyncio
 
 from ..errors import ClosedError
 from . import keys
-from .calling import persist
+from .calling import pairs_of, persist
 from .connection import Connector
 from .limits import Limits, RateLimit, pack_cap, pack_limiters, read_limits
 from .options import Duration, JobOptions, pack_options
@@ -168,7 +168,7 @@ class Namespace:
         """The hash of what is stored of limits for a queue, or (empty) for the namespace."""
         key = keys.limits(self.base, workflow)
         flat: list[bytes] = await self.persist(lambda runtime: runtime.call.link.call("HGETALL", key), "reading limits")
-        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+        return pairs_of(flat)
 
     async def workers(self) -> list[WorkerInfo]:
         """The workers that live, and the last 50 that have gone (``departed`` says how), those that live first."""

@@ -11,7 +11,7 @@ import msgspec
 
 from ..errors import InvalidArgumentError, JobAlreadyExistsError, RedisUnavailableError
 from . import keys
-from .job import Job
+from .job import NOT_THERE, Job
 from .limits import QueueLimits, pack_cap, pack_limiter_names, read_queue_limits
 from .listing import Listing
 from .names import new_names, new_nonce
@@ -44,7 +44,6 @@ MOST_EVENTS: Final = 10_000_000
 DEDUPLICATED: Final = ("throttled", "debounced")
 OF_A_QUEUE: Final = ("concurrency", "group_concurrency", "limiters", "events")
 OF_A_JOB: Final = ("id", "group", "unique", "if_exists", "throttle", "debounce")
-NOT_THERE: Final = ("missing", "replaced")
 
 
 @dataclass(frozen=True, slots=True)

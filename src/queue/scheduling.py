@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from ..errors import InvalidArgumentError, ScheduleNotFoundError
 from . import keys
 from .cadence import Cadence
+from .calling import pairs_of
 from .names import new_nonce
 from .options import JobOptions
 from .schedules import Schedule, fire_name, read_schedule, timing_of
@@ -145,7 +146,7 @@ class Schedules:
         flat: list[bytes] = await self._read(
             "HGETALL", keys.schedule(self._namespace.base, self._queue.id, schedule_id)
         )
-        return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+        return pairs_of(flat)
 
     async def _read(self, *command: str | int) -> Any:
         return await self._namespace.persist(lambda runtime: runtime.call.link.call(*command), "reading schedules")

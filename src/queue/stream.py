@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ClosedError, InvalidArgumentError
 from . import keys
-from .calling import Pauses
+from .calling import Pauses, pairs_of
 from .link import NotSentError, UnansweredError
 from .listener import SLACK
 from .validation import check_int, shown
@@ -157,6 +157,5 @@ def _check_position(position: object) -> str:
 
 
 def _event_of(position: bytes, fields: list[bytes]) -> QueueEvent:
-    told = {fields[i].decode(): fields[i + 1].decode() for i in range(0, len(fields), 2)}
-    where = position.decode()
+    told, where = pairs_of(fields), position.decode()
     return QueueEvent(where, told["event"], told["job"], datetime.fromtimestamp(int(where.split("-")[0]) / 1000, UTC))

@@ -115,7 +115,11 @@ class Job(Generic[OutputT_co, ProgressT_co]):
         return await self._job.set_failure_policy("fail" if policy == "fail_parent" else "continue")
 
     async def cancel(self, reason: str = "") -> bool:
-        """Cancel the job wherever it is. Whether it is, or will end, cancelled: False when it had ended otherwise."""
+        """Cancel the job wherever it is. Whether it is, or will end, cancelled; False: it ended otherwise or is gone.
+
+        Example:
+            >>> await job.cancel("the customer has left")
+        """
         return await self._job.cancel(self._workflow.notes.write(reason))
 
     async def send_event(self, name: str, value: Any = None, *, event_id: str | None = None) -> bool:

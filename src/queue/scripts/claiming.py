@@ -1,11 +1,11 @@
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from ..calling import Caller
+from ..calling import Caller, pairs_of
 from ..claim import Claim
 from ..outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Retry, Suspended
 from ..spec import Spec
@@ -70,7 +70,7 @@ async def settle(
             if steps is None:
                 unread.append(claim)
             else:
-                claim.steps = _pairs(steps)
+                claim.steps = pairs_of(steps)
     return Settlement([status == 49 for status in statuses], claims, unread, None if again < 0 else again)  # noqa: PLR2004 - "1"
 
 
@@ -107,10 +107,6 @@ def _pack_one(outcome: Outcome) -> tuple[str, str, Argument]:  # noqa: PLR0911 -
             return "limited", limiter, delay_ms
         case _:
             return "released", "", ""
-
-
-def _pairs(flat: Sequence[bytes]) -> Mapping[str, str]:
-    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
 
 
 async def renew_claims(call: Caller, *, lease: int, claims: Sequence[Claim]) -> bytes:
