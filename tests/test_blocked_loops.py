@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -11,7 +12,9 @@ import pytest
 
 from lanner.queue import Claim, Namespace
 from support.jobs import PATIENCE, Desk, Look, worker_of
+from support.proxy import Proxy
 from support.servers import Server
+from support.waiting import wait_until
 
 # one that passes soon, and one that a machine which stands still for a moment does not let pass
 LEASE, RENEWED_LEASE = 0.4, 3.0
@@ -116,3 +119,29 @@ async def test_a_loop_that_is_blocked_for_too_long_loses_its_jobs(
     async with worker_of(queue, block, lease=LEASE, max_blocked=LEASE):
         assert await (await queue.add("in time", id="a")).wait(PATIENCE) == "in time"
     assert other.started == ["a"]
+
+
+async def test_a_redis_that_hangs_is_not_taken_for_a_blocked_loop(
+    namespace_id: str, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The thread that asks the loop whether it lives waits for Redis meanwhile."""
+    caplog.set_level(logging.DEBUG, "lanner")
+    desk, told = Desk(), list[float]()
+
+    def note(blocked: float, _: list[Claim]) -> None:
+        told.append(blocked)
+
+    def tried(times: int) -> bool:
+        return sum("leases were not renewed" in record.message for record in caplog.records) >= times
+
+    async with Namespace(namespace_id, redis=proxy.url) as far:
+        queue = far.queue("q")
+        async with worker_of(queue, desk, lease=6, warn_blocked=1.8, on_blocked=note):
+            job = await queue.add("x", id="runs")
+            await desk.runs("runs")
+            proxy.stall()
+            await wait_until(lambda: tried(2), PATIENCE)
+            proxy.flow()
+            desk.open()
+            await job.wait(PATIENCE)
+    assert told == []

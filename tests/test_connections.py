@@ -1,7 +1,6 @@
 """Where Redis is, and how it is spoken to: URLs, clients of the caller, and what is checked when connecting."""
 
 import asyncio
-import gc
 import logging
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
 from lanner.errors import DataModelError, InvalidArgumentError, ServerVersionError
@@ -25,7 +23,6 @@ from support.waiting import wait_until
 MAKE: Any = redis.asyncio.Redis
 POOL: Any = redis.asyncio.ConnectionPool
 BLOCKING_POOL: Any = redis.asyncio.BlockingConnectionPool
-SENTINEL: Any = Sentinel
 
 
 async def echo(claim: Claim) -> str:
@@ -49,24 +46,6 @@ async def test_a_client_of_the_callers_is_used_for_its_settings_and_never_closed
         assert await client.ping()
     finally:
         await client.aclose()
-
-
-async def test_a_sentinels_client_is_used_that_nobody_else_keeps(namespace_id: str, proxy: Proxy) -> None:
-    async def where(_: str) -> tuple[str, int]:
-        host, _, port = proxy.url.removeprefix("redis://").partition("/")[0].partition(":")
-        return host, int(port)
-
-    def client() -> Any:
-        sentinel = SENTINEL([])
-        sentinel.discover_master = where
-        return sentinel.master_for("mymaster", db=0)
-
-    async with Namespace(namespace_id, redis=client()) as namespace:
-        gc.collect()
-        assert str(namespace.connector) == "the master 'mymaster' of a Sentinel, database 0"
-        await works(namespace)
-        proxy.cut()
-        await works(namespace)
 
 
 @pytest.mark.parametrize("pool", [POOL, BLOCKING_POOL])
@@ -133,7 +112,9 @@ def test_a_place_that_is_none_is_refused(where: Any, monkeypatch: pytest.MonkeyP
 
 def test_a_blocking_client_is_refused_by_its_full_name() -> None:
     blocking: Any = redis.Redis()
-    with pytest.raises(InvalidArgumentError, match=r"redis\.asyncio\.Redis client, not redis\.client\.Redis"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"redis\.asyncio\.Redis or RedisCluster client, not redis\.client\.Redis"
+    ):
         Namespace("n", redis=blocking)
 
 

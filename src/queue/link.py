@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from redis.asyncio.connection import AbstractConnection
@@ -12,7 +12,7 @@ from ..errors import LannerError
 from .wire import Argument, BrokenError, ReplyError, Wire, pack
 
 # what a server answers that has not executed a command; who answers with the latter half is not the one to ask
-_REFUSED: Final = frozenset({"BUSY", "MISCONF", "NOREPLICAS", "OOM", "TRYAGAIN"})
+_REFUSED: Final = frozenset({"ASK", "BUSY", "MISCONF", "NOREPLICAS", "OOM", "TRYAGAIN"})
 _ELSEWHERE: Final = frozenset({"CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOAUTH", "READONLY"})
 # what is said instead of NOAUTH to a call of many arguments
 _STRANGER: Final = "ERR Protocol error: unauthenticated"
@@ -37,8 +37,10 @@ class Link:
     ``UnansweredError``.
     """
 
-    def __init__(self, connect: Callable[[], AbstractConnection], *, timeout: float, patient: bool = False) -> None:
-        """Use connections that ``connect`` makes; silence may last ``timeout`` seconds.
+    def __init__(
+        self, connect: Callable[[], Awaitable[AbstractConnection]], *, timeout: float, patient: bool = False
+    ) -> None:
+        """Use connections that ``connect`` opens; silence may last ``timeout`` seconds.
 
         What a ``patient`` link sends goes after what others send in the same turn of the loop, together with what is
         sent in the next one: nobody waits for its answers.

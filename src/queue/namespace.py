@@ -41,9 +41,9 @@ class Namespace:
 
     Args:
         id: 1 to 128 of ``A-Z a-z 0-9 _ . -``.
-        redis: A URL (``redis://``, ``rediss://``, ``unix://``), ``"embedded"``, ``"embedded:PATH"``, or a
-            ``redis.asyncio.Redis`` whose settings are used (it is never closed). Default: ``LANNER_REDIS_URL``, else
-            localhost.
+        redis: A URL (``redis://``, ``rediss://``, ``unix://``, ``redis+sentinel://HOST:PORT,.../MASTER``,
+            ``redis+cluster://HOST:PORT,...``), ``"embedded"``, ``"embedded:PATH"``, or a client of ``redis.asyncio``
+            whose settings are used (it is never closed). Default: ``LANNER_REDIS_URL``, else localhost.
         prefix: The beginning of every key, without braces.
         concurrency: How many jobs of all its queues may run at once; workers declare it. None: no cap.
         defaults: Options of every job, below those of its queue and its call.
@@ -60,7 +60,7 @@ class Namespace:
         self,
         id: str,
         *,
-        redis: "str | redis.asyncio.Redis | None" = None,
+        redis: "str | redis.asyncio.Redis | redis.asyncio.RedisCluster | None" = None,
         prefix: str = DEFAULT_PREFIX,
         concurrency: int | None = None,
         defaults: JobOptions | None = None,
@@ -80,7 +80,7 @@ class Namespace:
             "concurrency": pack_cap(self.concurrency),
             "limiters": pack_limiters(self.limiters) if self.limiters else "unset",
         }
-        self.connector = Connector(redis)
+        self.connector = Connector(redis, self.base)
         self._runtimes: dict[asyncio.AbstractEventLoop, Runtime] = {}
         self._pid = os.getpid()
         self._closed: bool = False
@@ -143,7 +143,8 @@ class Namespace:
     def elsewhere(self, redis: str, *, prefix: str) -> Generator[None]:
         """For the block, be on another Redis and begin every key otherwise; for tests of namespaces made at import."""
         kept = (self.base, self.connector, self._runtimes, self._workers, self._closed)
-        self.base, self.connector = keys.base(check_id(prefix, "prefix"), self.id), Connector(redis)
+        self.base = keys.base(check_id(prefix, "prefix"), self.id)
+        self.connector = Connector(redis, self.base)
         self._runtimes, self._workers, self._closed = {}, {}, False
         try:
             yield

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from redis.asyncio.connection import AbstractConnection
@@ -24,7 +24,7 @@ class Subscription:
 
     def __init__(
         self,
-        connect: Callable[[], AbstractConnection],
+        connect: Callable[[], Awaitable[AbstractConnection]],
         channel: str,
         heard: Callable[[bytes], None],
         reopened: Callable[[], None],

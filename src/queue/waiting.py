@@ -42,7 +42,7 @@ class Waiters:
         self._looker = Looker(call, process)
         self._leaving = Grouper(self._leave_records, size=_size_of_role, most=MOST_OF_A_GROUP)
         self._subscription = Subscription(
-            connector.connection, keys.waiting_channel(call.base, process), self._heard, self._look_at_all
+            connector.connect, keys.waiting_channel(call.base, process), self._heard, self._look_at_all
         )
         self._background: set[asyncio.Task[None]] = set()
         self.closed = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 import hiredis
@@ -73,30 +73,25 @@ class Wire(asyncio.Protocol):
     @classmethod
     async def open(
         cls,
-        connect: Callable[[], AbstractConnection],
+        connect: Callable[[], Awaitable[AbstractConnection]],
         received: Callable[[Any], None],
         broken: Callable[[BrokenError], None],
         *,
         within: float,
     ) -> Wire:
-        """Open a connection that ``connect`` makes.
+        """Take over a connection that ``connect`` opens.
 
         Raises:
             BrokenError: It cannot be opened, or not ``within`` so many seconds.
         """
-        connection = connect()
         try:
             async with asyncio.timeout(within):
-                await connection.connect()  # type: ignore[no-untyped-call] # redis-py leaves it untyped
-            return cls(connection, received, broken)
+                connection = await connect()
         except Exception as error:
             # a user's own code takes part in it, as where passwords come from: it may raise anything
-            await connection.disconnect(nowait=True)
             known = isinstance(error, RedisError | OSError) and str(error)
             raise BrokenError(str(error) if known else f"{type(error).__name__}: {error}".removesuffix(": ")) from error
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
+        return cls(connection, received, broken)
 
     def send(self, packed: bytes, *, at_once: bool = False) -> None:
         """Send a packed command, at once or with whatever else is sent in this turn of the loop."""

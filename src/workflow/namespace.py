@@ -59,9 +59,9 @@ class WorkflowNamespace:
 
     Args:
         id: 1 to 128 of ``A-Z a-z 0-9 _ . -``.
-        redis: A URL (``redis://``, ``rediss://``, ``unix://``), ``"embedded"``, ``"embedded:PATH"``, or a
-            ``redis.asyncio.Redis`` whose settings are used (it is never closed). Default: ``LANNER_REDIS_URL``, else
-            localhost.
+        redis: A URL (``redis://``, ``rediss://``, ``unix://``, ``redis+sentinel://HOST:PORT,.../MASTER``,
+            ``redis+cluster://HOST:PORT,...``), ``"embedded"``, ``"embedded:PATH"``, or a client of ``redis.asyncio``
+            whose settings are used (it is never closed). Default: ``LANNER_REDIS_URL``, else localhost.
         prefix: The beginning of every key.
         concurrency: How many jobs of all its workflows may run at once, over all workers. None: no cap.
         limiters: Rate limiters by name, which its workflows share; workers declare them.
@@ -80,7 +80,7 @@ class WorkflowNamespace:
         self,
         id: str,
         *,
-        redis: str | redis.asyncio.Redis | None = None,
+        redis: str | redis.asyncio.Redis | redis.asyncio.RedisCluster | None = None,
         prefix: str = DEFAULT_PREFIX,
         concurrency: int | None = None,
         limiters: Mapping[str, RateLimit] | None = None,

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -128,8 +128,9 @@ class PrivateServer(Server, ABC):
 class ProcessServer(PrivateServer):
     """A server process in a temporary directory, which does not outlive the process that started it."""
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, program: Path, *settings: str) -> None:
         self._program = program
+        self._settings = settings
         self._directory = Path(tempfile.mkdtemp(prefix="lanner-"))
         self._log = self._directory / "log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -152,9 +153,7 @@ class ProcessServer(PrivateServer):
 
     def start(self) -> None:
         """Start it, with a guard that ends it when this process is gone, however it went."""
-        address = ("--bind", self.host, "--port", str(self.port), "--unixsocket", f"{self._directory}/s")
-        files = ("--dir", str(self._directory), "--logfile", str(self._log))
-        self._process = subprocess.Popen([self._program, *SETTINGS, *address, *files], start_new_session=True)
+        self._process = subprocess.Popen([self._program, *self.arguments(self._directory)], start_new_session=True)
         guarded = ("guard", str(self._process.pid), str(self._directory))
         self._guard = subprocess.Popen(
             ["sh", "-c", KILL_WHEN_ORPHANED, *guarded], stdin=subprocess.PIPE, start_new_session=True
@@ -164,6 +163,11 @@ class ProcessServer(PrivateServer):
         except NoServerError:
             self.kill()
             raise
+
+    def arguments(self, directory: Path) -> Sequence[str]:
+        """What it is started with, and keeps its files in."""
+        address = ("--bind", self.host, "--port", str(self.port), "--unixsocket", f"{directory}/s")
+        return (*SETTINGS, *address, "--dir", str(directory), "--logfile", str(self._log), *self._settings)
 
     def stop(self) -> None:
         """Send SIGTERM and wait."""
