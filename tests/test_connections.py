@@ -110,6 +110,66 @@ def test_a_place_that_is_none_is_refused(where: Any, monkeypatch: pytest.MonkeyP
         Namespace("n", redis=where)
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("redis+sentinel://h:1,g:2", "names no master"),
+        ("redis+sentinel://h:1,g:2/?sentinel_password=x", "names no master"),
+        ("redis+sentinel:///mymaster", "an address is missing"),
+        ("redis+sentinel://h:1,,g:2/mymaster", "an address is missing"),
+        ("redis+sentinel://h:port/mymaster", "'h:port' is no address"),
+        ("redis+cluster://", "an address is missing"),
+        ("redis+cluster://h:1/3", "names a database"),
+        ("rediss+sentinel://h/mymaster/0?decode_responses=True", "decode_responses"),
+        ("redis+cluster://h?socket_timeout=1", "socket_timeout"),
+        ("redis+cluster://h?colour=red", "colour"),
+        ("redis://h?colour=red", "colour"),
+        ("redis+ring://h", "not understood"),
+    ],
+)
+def test_a_url_says_what_is_wrong_with_it(where: str, said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        Namespace("n", redis=where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "redis+sentinel://ada:secret@h:1,g:2",
+        "redis+sentinel://:secret@h:1,g:2/?sentinel_username=ada&sentinel_password=secret",
+        "redis+sentinel://h:1,g:2?sentinel_password=secret&db=1",
+        "redis+cluster://ada:secret@h:port",
+        "rediss+cluster://h/3?password=secret",
+        "http://ada:secret@h",
+        "redis://ada:secret@h:port",
+        "redis://ada:se/c@secret@h:port",
+    ],
+)
+def test_what_is_wrong_with_a_url_is_said_without_its_passwords(where: str) -> None:
+    with pytest.raises(InvalidArgumentError) as raised:
+        Namespace("n", redis=where)
+    assert "secret" not in str(raised.value)
+    assert "h" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("redis://ada:secret@h:1/2", "redis://h:1/2"),
+        ("rediss://h", "rediss://h:6379/0"),
+        ("unix:///tmp/s?db=1", "unix:///tmp/s"),
+        (
+            "redis+sentinel://ada:secret@h,[::1]:2/the%2Dmaster?sentinel_password=secret",
+            "redis+sentinel://h:26379,[::1]:2/the-master/0",
+        ),
+        ("rediss+sentinel://:secret@h/the-master/7?ssl_cert_reqs=none", "rediss+sentinel://h:26379/the-master/7"),
+        ("rediss+cluster://ada:secret@h,g:2/0", "rediss+cluster://h:6379,g:2"),
+    ],
+)
+def test_where_redis_is_is_told_without_passwords(where: str, told: str) -> None:
+    assert str(Namespace("n", redis=where).connector) == told
+
+
 def test_a_blocking_client_is_refused_by_its_full_name() -> None:
     blocking: Any = redis.Redis()
     with pytest.raises(

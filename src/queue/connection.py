@@ -133,9 +133,13 @@ def _place_of_url(url: str) -> Place:
         asking = {name.removeprefix("sentinel_"): options.pop(name) for name in _OF_SENTINELS if name in options}
         service, _, database = unquote(path).partition("/")
         if kind == "sentinel" and not service:
-            raise InvalidArgumentError(f"redis={url!r} names no master: end it as .../mymaster or .../mymaster/0")
+            raise InvalidArgumentError(
+                f"redis={_shown(url)!r} names no master: end it as .../mymaster or .../mymaster/0"
+            )
         if kind == "cluster" and path not in {"", "0"}:
-            raise InvalidArgumentError(f"redis={url!r} names a database; a cluster has none but 0, leave it out")
+            raise InvalidArgumentError(
+                f"redis={_shown(url)!r} names a database; a cluster has none but 0, leave it out"
+            )
         way = _way_of_url(f"{scheme}://{user}localhost/{database}?{urlencode(options)}", url)
         if kind == "cluster":
             return ClusterNode(_anywhere(way), addresses)
@@ -145,8 +149,8 @@ def _place_of_url(url: str) -> Place:
         )
     if not url.startswith(_SCHEMES):
         raise InvalidArgumentError(
-            f"redis={url!r} is not understood: it must begin with redis://, rediss://, unix://, redis+sentinel:// or "
-            "redis+cluster:// (rediss+... for TLS), or be 'embedded' or 'embedded:PATH'"
+            f"redis={_shown(url)!r} is not understood: it must begin with redis://, rediss://, unix://, "
+            "redis+sentinel:// or redis+cluster:// (rediss+... for TLS), or be 'embedded' or 'embedded:PATH'"
         )
     return OneServer(_way_of_url(url, url))
 
@@ -156,10 +160,10 @@ def _address(host: str, kind: str, url: str) -> Address:
         parts = urlsplit(f"//{host}")
         name, port = parts.hostname, parts.port
     except ValueError as error:
-        raise InvalidArgumentError(f"redis={url!r}: {host!r} is no address: {error}") from error
+        raise InvalidArgumentError(f"redis={_shown(url)!r}: {host!r} is no address: {error}") from error
     if not name:
         raise InvalidArgumentError(
-            f"redis={url!r}: an address is missing; write HOST:PORT, with commas between several"
+            f"redis={_shown(url)!r}: an address is missing; write HOST:PORT, with commas between several"
         )
     return name, port or _PORTS[kind]
 
@@ -168,7 +172,7 @@ def _way_of_url(url: str, given: str) -> Way:
     try:
         pool: ConnectionPool = ConnectionPool.from_url(url)  # pyright: ignore[reportUnknownMemberType]
     except ValueError as error:
-        raise InvalidArgumentError(f"redis={given!r} is not a Redis URL: {error}") from error
+        raise InvalidArgumentError(f"redis={_shown(given)!r} is not a Redis URL: {error}") from error
     return _fitting(pool.connection_class, pool.connection_kwargs, "the URL")
 
 
@@ -195,6 +199,11 @@ def _place_of_client(client: Client) -> Place:
         [(each["host"], int(each["port"])) for each in found],
         sentinel.sentinel_manager.sentinel_kwargs,
     )
+
+
+def _shown(url: str) -> str:
+    """A URL for an error, without its passwords."""
+    return re.sub(r"(?<=//).*(?=@)|(?<=password=)[^&]*", "***", url)
 
 
 def _anywhere(way: Way) -> Way:
