@@ -1,5 +1,6 @@
 """Worker processes as ``lanner worker`` runs them: how they start, stop, are replaced and start again."""
 
+import asyncio
 import os
 import signal
 from contextlib import AbstractContextManager
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lanner import Backoff, Context, WorkflowNamespace
+from lanner.cli.fleet import terminate
 from support.commands import Command, started
 from support.jobs import PATIENCE
 from support.servers import Server
@@ -74,7 +76,7 @@ async def test_a_signal_lets_what_runs_end_and_the_exit_code_is_0(shop: Shop, st
             worker.signal(stop)
             await worker.until_it_says(f"{stop.name}: stopping")
             shop.let_go()
-            assert await worker.exit_code() == 0
+            assert await worker.exit_code() == 0, worker.output
         assert await job.wait(timeout=PATIENCE) == worker.process.pid
 
 
@@ -95,7 +97,7 @@ async def test_a_second_signal_hands_back_at_once_and_uses_no_attempt(shop: Shop
             worker.signal(stop)
             await worker.until_it_says(f"{stop.name}: stopping")
             worker.signal(stop)
-            assert await worker.exit_code() == 0
+            assert await worker.exit_code() == 0, worker.output
         record = await job.record()
         assert (record.state, record.attempt) == ("waiting", 1)
         await job.cancel()
@@ -107,7 +109,7 @@ async def test_grace_is_how_long_jobs_may_go_on(shop: Shop) -> None:
         with shop.worker("--grace", "0.1") as worker:
             await shop.until_it_runs()
             worker.signal(signal.SIGTERM)
-            assert await worker.exit_code() == 0
+            assert await worker.exit_code() == 0, worker.output
         assert await job.state() == "waiting"
         await job.cancel()
 
@@ -127,7 +129,7 @@ async def test_start_up_lines_say_what_works_where(shop: Shop) -> None:
         assert f"process {worker.process.pid}: namespace {shop.namespace.id!r} on unix://" in worker.output
         assert "3 slots for hold (uvloop)" in worker.output
         worker.signal(signal.SIGTERM)
-        assert await worker.exit_code() == 0
+        assert await worker.exit_code() == 0, worker.output
 
 
 async def test_it_works_without_uvloop(shop: Shop) -> None:
@@ -180,7 +182,7 @@ async def test_a_process_that_is_killed_is_replaced(shop: Shop) -> None:
         *_, third = _workers(fleet)
         assert len({first, second, third}) == 3
         fleet.signal(signal.SIGTERM)
-        assert await fleet.exit_code() == 0
+        assert await fleet.exit_code() == 0, fleet.output
         assert fleet.output.count("has stopped") == 2
 
 
@@ -195,9 +197,18 @@ async def test_several_processes_stop_as_one_does(shop: Shop, stop: signal.Signa
             await fleet.until_it_says("SIGTERM: stopping", times=2)
             assert fleet.process.poll() is None
             fleet.signal(stop)
-            assert await fleet.exit_code() == 0
+            assert await fleet.exit_code() == 0, fleet.output
         assert (await job.record()).state == "waiting"
         await job.cancel()
+
+
+async def test_a_process_that_ends_just_when_it_is_told_to_has_the_exit_code_that_it_has() -> None:
+    for _ in range(50):
+        process = await asyncio.create_subprocess_exec("true")
+        while process.returncode is None:
+            terminate(process)
+            await asyncio.sleep(0)
+        assert process.returncode in (0, -signal.SIGTERM)
 
 
 async def test_processes_end_when_the_one_that_started_them_is_killed(shop: Shop) -> None:
@@ -230,7 +241,7 @@ async def test_reload_runs_the_new_code_and_waits_where_it_is_broken(shop: Shop)
             shop.let_go()
             assert await job.wait(timeout=PATIENCE) == -1
             worker.signal(signal.SIGINT)
-            assert await worker.exit_code() == 0
+            assert await worker.exit_code() == 0, worker.output
 
 
 def _workers(fleet: Command) -> list[int]:

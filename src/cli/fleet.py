@@ -1,6 +1,8 @@
 """Several worker processes, each replaced when it dies, and all of them when the code changes."""
 
 import asyncio
+import contextlib
+import os
 import signal
 import sys
 import time
@@ -70,8 +72,7 @@ class Fleet:
 
     def _signal_all(self) -> None:
         for process in self._running:
-            if process.returncode is None:
-                process.terminate()
+            terminate(process)
 
     async def _watch(self, directory: Path) -> None:
         async for changed in changes(directory):
@@ -114,7 +115,7 @@ class Fleet:
         )
         self._running.add(process)
         if self._stopping.is_set():
-            process.terminate()
+            terminate(process)
         try:
             return await process.wait()
         finally:
@@ -126,6 +127,16 @@ class Fleet:
         await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
+
+
+def terminate(process: asyncio.subprocess.Process) -> None:
+    """Send SIGTERM to a process that lives.
+
+    Its own method looks whether it does, and so takes the exit code of one that has just ended from who waits for it.
+    """
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
 
 
 def _shown(code: int) -> str:
