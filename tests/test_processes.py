@@ -128,6 +128,8 @@ async def test_every_job_ends_while_processes_are_killed(server: Server, namespa
             async with process_of(task) as victim:
                 await asyncio.sleep(random.uniform(0.05, 0.2))
                 victim.kill()
+                # to terminate one that has just ended takes its exit code from who waits for it
+                await victim.wait()
         await results_of(jobs)
     with server.client() as client:
         ran, _ = ledger_of(client, namespace.id)
