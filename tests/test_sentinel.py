@@ -90,7 +90,8 @@ async def test_a_client_of_the_callers_is_used_for_its_settings(watched: Watched
                 assert not client("DBSIZE")
     with pytest.raises(InvalidArgumentError, match="replicas"):
         Namespace("n", redis=manager.slave_for(SERVICE))
-    await manager.aclose()
+    for client in manager.sentinels:
+        await client.aclose()
 
 
 async def test_one_of_the_sentinels_is_enough(watched: Watched) -> None:
