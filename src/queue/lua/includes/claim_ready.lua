@@ -9,7 +9,7 @@
 --- @include room_within when needed
 --- @include spend_budgets when needed
 --- @include throttle_group when needed
-local UNCLAIMABLE_AT_ONCE = 64
+--- @include unclaimable_at_once
 local GROUP_BUDGETS_AT_ONCE = 300
 local UNREADABLE_FOR = 5000
 local GROUP = 103 -- 'g'

@@ -3,7 +3,7 @@
 --- @include key_of
 --- @include maintain_group
 --- @include read_limits
-local UNCLAIMABLE_AT_ONCE = 64
+--- @include unclaimable_at_once
 local GROUP = 103 -- 'g'
 
 --- Claim up to `room` of a workflow's runnable jobs into `claims` and `claimed`, as `claimReady` does, where nothing limits

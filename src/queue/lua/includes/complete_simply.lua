@@ -1,7 +1,7 @@
 --- @include key_of
 --- @include publish_end
 --- @include read_limits
-local RESULT_TTL = 300000
+--- @include result_ttl
 
 --- Complete a job as `applyOutcome` does, where that takes little: it has no parent and no children, nobody watches
 --- it or wants it cancelled, and its result is kept for as long as it is by default. `over`: as `applyOutcome` has it, and the

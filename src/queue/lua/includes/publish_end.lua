@@ -1,7 +1,7 @@
 --- @include announce when needed
 --- @include emit_event
+--- @include published_whole
 --- @include push
-local PUBLISHED_WHOLE = 16384
 
 --- Push a job's end to the processes that wait for it, those that watch it, and the stream of events. A long text is
 --- announced, and read by who wants it, unless nothing is kept to read (`kept` false). `told`: as `readTold` gives it.

@@ -1,13 +1,13 @@
 --- @include arm_wake
 --- @include key_of
+--- @include published_whole
 --- @include push
 --- @include read_clock
 --- @include read_receipt
 --- @include rest_counter
+--- @include result_ttl
 --- @include trim_ended
 --- @include write_receipt
-local RESULT_TTL = 300000
-local PUBLISHED_WHOLE = 16384
 
 --- What `settle` does, in few commands, for a call with one completed job or none that claims from one workflow, where
 --- nothing about either is out of the ordinary: no groups, limits, delays, expiries, checkpoints, parents or children,
