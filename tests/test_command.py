@@ -78,7 +78,7 @@ def test_a_redis_that_cannot_be_reached_is_a_failure_that_a_supervisor_may_try_a
     done = ran("worker", "shops:shop", directory=directory, redis_url="redis://127.0.0.1:1/0")
     assert done.returncode == 1
     assert "namespace 'shop' on redis://127.0.0.1:1/0" in done.stderr
-    assert "lanner worker: connecting to Redis: Redis cannot be reached" in done.stderr
+    assert "lanner worker: connecting to Redis at redis://" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -10,7 +10,7 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from lanner.errors import DataModelError, InvalidArgumentError, ServerVersionError
+from lanner.errors import DataModelError, InvalidArgumentError, RedisUnavailableError, ServerVersionError
 from lanner.queue import Claim, Namespace
 from lanner.queue.runtime import check_version
 from lanner.queue.scripts.loader import load
@@ -125,6 +125,9 @@ def test_a_place_that_is_none_is_refused(where: Any, monkeypatch: pytest.MonkeyP
         ("redis+cluster://h?colour=red", "colour"),
         ("redis://h?colour=red", "colour"),
         ("redis+ring://h", "not understood"),
+        ("redis://h/mine", "no number"),
+        ("redis://h/1/2", "no number"),
+        ("redis+sentinel://h/mymaster/mine", "no number"),
     ],
 )
 def test_a_url_says_what_is_wrong_with_it(where: str, said: str) -> None:
@@ -143,6 +146,7 @@ def test_a_url_says_what_is_wrong_with_it(where: str, said: str) -> None:
         "http://ada:secret@h",
         "redis://ada:secret@h:port",
         "redis://ada:se/c@secret@h:port",
+        "redis://ada:12/secret@h",
     ],
 )
 def test_what_is_wrong_with_a_url_is_said_without_its_passwords(where: str) -> None:
@@ -168,6 +172,33 @@ def test_what_is_wrong_with_a_url_is_said_without_its_passwords(where: str) -> N
 )
 def test_where_redis_is_is_told_without_passwords(where: str, told: str) -> None:
     assert str(Namespace("n", redis=where).connector) == told
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("redis", r"redis://127\.0\.0\.1:1/0: Redis cannot be reached: .*127\.0\.0\.1:1"),
+        ("redis+cluster", r"redis\+cluster://127\.0\.0\.1:1: .*127\.0\.0\.1:1: "),
+        (
+            "redis+sentinel",
+            r"redis\+sentinel://127\.0\.0\.1:1/m/0: .*names a master 'm' .*127\.0\.0\.1:1: ",
+        ),
+    ],
+)
+async def test_where_nobody_is_the_error_says_where_in_few_words(namespace_id: str, kind: str, said: str) -> None:
+    url = f"{kind}://ada:secret@127.0.0.1:1" + ("/m" if "sentinel" in kind else "")
+    async with Namespace(namespace_id, redis=url, producer_timeout=0.5) as namespace:
+        with pytest.raises(RedisUnavailableError, match="connecting to Redis at " + said) as raised:
+            await namespace.queue("q").counts()
+    assert "secret" not in str(raised.value)
+    assert len(str(raised.value)) < 300
+
+
+async def test_a_server_that_is_no_sentinel_is_told(server: Server, namespace_id: str) -> None:
+    url = f"redis+sentinel://{server.host}:{server.port}/mymaster"
+    async with Namespace(namespace_id, redis=url, producer_timeout=0.5) as namespace:
+        with pytest.raises(RedisUnavailableError, match=f"{server.host}:{server.port}: it is no Sentinel"):
+            await namespace.queue("q").counts()
 
 
 def test_a_blocking_client_is_refused_by_its_full_name() -> None:

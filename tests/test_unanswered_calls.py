@@ -71,7 +71,7 @@ async def test_where_no_connection_comes_about_nothing_was_done(
 async def test_the_first_call_of_all_says_so_too(namespace_id: str, proxy: Proxy, how: str) -> None:
     await go_away(proxy, how)
     async with Namespace(namespace_id, redis=proxy.url, producer_timeout=TIMEOUT) as namespace:
-        with pytest.raises(RedisUnavailableError, match="^connecting to Redis: " + NOT_REACHED):
+        with pytest.raises(RedisUnavailableError, match=f"^connecting to Redis at {proxy.url}: " + NOT_REACHED):
             await namespace.queue("q").add("x")
     await come_back(proxy)
 

@@ -274,6 +274,7 @@ KNOWN = {"max_attempts", "backoff", "result_ttl", "priority", "timeout"}
         ("retry", r"there is no option retry=: use max_attempts= and backoff= instead"),
         ("repeat", r"there is no option repeat=: use upsert_schedule\("),
         ("keep_completed", r"there is no option keep_completed=: use result_ttl= instead"),
+        ("timezone", r"there is no option timezone=: use tz= of upsert_schedule instead"),
         ("delay", r"there is no option delay=: use run_in\(input, delay\) or run_at\(input, instant\)"),
         ("run_at", r"there is no option run_at=: use run_in\(input, delay\) or run_at\(input, instant\)"),
         ("job_id", r"there is no option job_id=: use id= instead"),

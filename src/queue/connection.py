@@ -30,6 +30,7 @@ CALL_TIMEOUT: Final = 10.0
 SHORTEST_SOCKET_TIMEOUT: Final = 5.0
 _SCHEMES: Final = ("redis://", "rediss://", "unix://")
 _SEVERAL: Final = re.compile(r"(rediss?)\+(sentinel|cluster)://([^@/?]*@)?([^/?]*)(?:/([^?]*))?(?:\?(.*))?")
+_DATABASE: Final = re.compile(r"(/[0-9]*/?)?")
 _PORTS: Final = {"sentinel": 26379, "cluster": 6379}
 # how Sentinels themselves are asked, where they have users of their own
 _OF_SENTINELS: Final = ("sentinel_username", "sentinel_password")
@@ -173,6 +174,11 @@ def _way_of_url(url: str, given: str) -> Way:
         pool: ConnectionPool = ConnectionPool.from_url(url)  # pyright: ignore[reportUnknownMemberType]
     except ValueError as error:
         raise InvalidArgumentError(f"redis={_shown(given)!r} is not a Redis URL: {error}") from error
+    # redis-py silently takes database 0 where it cannot read the number
+    if not url.startswith("unix:") and not _DATABASE.fullmatch(unquote(urlsplit(url).path)):
+        raise InvalidArgumentError(
+            f"redis={_shown(given)!r}: its database is no number; end it as .../0 (and write a / in a password as %2F)"
+        )
     return _fitting(pool.connection_class, pool.connection_kwargs, "the URL")
 
 

@@ -105,14 +105,28 @@ class SentinelMaster:
     async def open(self, key: str) -> AbstractConnection:
         """Open a connection to the master of the moment."""
         del key
+        return await self._way.open(await self._master())
+
+    async def _master(self) -> Address:
         # connections belong to their event loop, of which there may be several
         manager: Any = Sentinel(self._sentinels, sentinel_kwargs=self._asking)  # type: ignore[no-untyped-call]
+        failed: list[str] = []
         try:
-            address: Address = await manager.discover_master(self._service)
+            for address, sentinel in zip(self._sentinels, manager.sentinels, strict=True):
+                try:
+                    masters: dict[str, Any] = await sentinel.sentinel_masters()
+                except (RedisError, OSError) as error:
+                    failed.append(f"{_listed([address])}: {_not_asked(error)}")
+                    continue
+                state = masters.get(self._service)
+                if state and manager.check_master_state(state, self._service):
+                    return state["ip"], state["port"]
+                known = ", ".join(map(repr, masters)) or "none"
+                failed.append(f"{_listed([address])}: {'its master is down' if state else f'its masters are {known}'}")
         finally:
             for client in manager.sentinels:
                 await client.aclose()
-        return await self._way.open(address)
+        raise NoConnectionError(f"no Sentinel names a master {self._service!r} that is up ({'; '.join(failed)})")
 
 
 class ClusterNode:
@@ -167,6 +181,11 @@ class ClusterNode:
 
     def _prefer(self, address: Address) -> None:
         self._known = [address, *(known for known in self._known if known != address)]
+
+
+def _not_asked(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return f"it is no Sentinel ({text.strip()})" if text.startswith("unknown command") else text
 
 
 def _listed(addresses: Sequence[Address]) -> str:

@@ -272,9 +272,9 @@ class Queue(Listing, Stream):
             return Job(self, new.id, new.run)
         if if_exists == "return" or standing.state in DEDUPLICATED:
             return Job(self, standing.id, standing.run)
-        hint = " (retry or remove it)" if standing.state == "failed" else ""
+        hint = "retry or remove it" if standing.state == "failed" else "if_exists='return' gives its handle"
         raise JobAlreadyExistsError(
-            f"job {new.id!r} of workflow {self.id!r} exists and is {standing.state}{hint}",
+            f"job {new.id!r} of workflow {self.id!r} exists and is {standing.state} ({hint})",
             workflow=self.id,
             job_id=new.id,
         )

@@ -70,7 +70,7 @@ class Runtime:
                     self._guard = self._close_with_loop()
                     await anext(self._guard)
                 await self._connector.prepare()
-                what = f"connecting to Redis{self._connector.remark}"
+                what = f"connecting to Redis{self._connector.remark or f' at {self._connector}'}"
                 await persist(self._check, link=self.call.link, timeout=self._timeout, what=lambda: what)
 
     async def _check(self) -> None:

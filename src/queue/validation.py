@@ -35,6 +35,7 @@ _ELSEWHERE: Final = {
     "dedup": "throttle= or debounce=",
     "job_id": "id=",
     "keep_completed": "result_ttl=",
+    "timezone": "tz= of upsert_schedule",
 }
 
 _Choice = TypeVar("_Choice", bound=str)
