@@ -11,6 +11,7 @@ from lanner import SyncContext, WorkflowNamespace
 from lanner.errors import InvalidArgumentError
 from lanner.queue import Claim, Namespace, Queue, Worker
 from lanner.workflow.options import RunOptions
+from lanner.workflow.worker import WorkerSettings
 from support.jobs import Look
 
 
@@ -188,6 +189,15 @@ async def test_a_misspelt_option_of_a_job_is_told(name: str) -> None:
     workflow: Any = WorkflowNamespace("n", redis="redis://localhost").create_workflow("w", run=_takes_a_context)
     with pytest.raises(InvalidArgumentError, match=rf"no option '{name}_'; did you mean '{name}'"):
         await workflow.run(None, **{f"{name}_": 5})
+
+
+@pytest.mark.parametrize("name", ["concurrency", *sorted(WorkerSettings.__optional_keys__)])
+def test_a_misspelt_setting_of_a_worker_is_told(name: str) -> None:
+    namespace: Any = WorkflowNamespace("n", redis="redis://localhost")
+    workflow = namespace.create_workflow("w", run=_takes_a_context)
+    for whose in (namespace, workflow):
+        with pytest.raises(InvalidArgumentError, match=rf"no option '{name}_'; did you mean '{name}'"):
+            whose.worker(**{f"{name}_": 5})
 
 
 def test_a_decorator_without_an_id() -> None:

@@ -236,6 +236,7 @@ async def test_what_makes_no_sense_is_refused_in_words(ns: WorkflowNamespace, re
         texts = await job.wait(PATIENCE)
         assert "step 'a': workflow 'gated' is of another namespace" in texts[0]
         assert "step 'a': a workflow is run as a child, not <function" in texts[1]
+        assert "`ctx.step.do` runs a function" in texts[1]
         assert "step 'a': id= has no meaning for a child" in texts[2]
         assert "retries" in texts[-1]
         assert (await job.tree()).children == ()

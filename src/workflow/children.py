@@ -305,7 +305,9 @@ def _check(engine: Engine, name: str, workflow: object, options: Mapping[str, An
     from .workflow import Workflow  # noqa: PLC0415 - which imports this module
 
     if not isinstance(workflow, Workflow):
-        raise InvalidArgumentError(f"step {name!r}: a workflow is run as a child, not {shown(workflow)}")
+        raise InvalidArgumentError(
+            f"step {name!r}: a workflow is run as a child, not {shown(workflow)}; `ctx.step.do` runs a function"
+        )
     if engine.program.namespace is not None and not workflow.belongs_to(engine.program.namespace):
         raise InvalidArgumentError(
             f"step {name!r}: workflow {workflow.id!r} is of another namespace and can be no child here; call its `run` "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
 
 from ..errors import InvalidArgumentError
 from ..queue.options import Duration
+from ..queue.validation import refuse_unknown_options
 from ..queue.worker import Worker as QueueWorker
 from .attempts import Attempts
 from .callbacks import Callbacks, OnError, OnFailed
@@ -66,6 +67,7 @@ class Worker:
         concurrency: int,
         settings: WorkerSettings,
     ) -> None:
+        refuse_unknown_options(settings, WorkerSettings.__optional_keys__, ("concurrency",))
         if not workflows:
             raise InvalidArgumentError(f"namespace {namespace.id!r} has no workflows to work on: create one first")
         self._callbacks = Callbacks(settings.get("on_failed"), settings.get("on_error"))
