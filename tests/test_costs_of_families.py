@@ -165,7 +165,7 @@ async def test_a_parent_that_is_being_prepared_waits_whatever_its_children_do(ow
             assert await family.parents.job("p").send_event("e", "x", event_id="1")
             assert await family.settle("parent", 1) == [], "a portion was done along, and more is to be"
             assert (await family.parents.counts()).parked == 1
-            await namespace.end_descendants()
+            await namespace.end_descendants("Done")
             assert len(await family.settle("parent", 1)) == 1
 
 
@@ -193,6 +193,6 @@ async def test_an_id_that_is_used_again_while_its_children_are_released_begins_c
             assert client("EXISTS", f"{family.base}:cascades")
             await family.parents.add("y", id="p")
             assert [child async for child in family.parents.job("p").children()] == []
-            await namespace.end_descendants()
+            await namespace.end_descendants("Done")
             assert client("PTTL", f"{family.base}:parent:j:p") == -1
             assert all(client("PTTL", f"{family.base}:child:j:c{n}") > 0 for n in range(FEW))

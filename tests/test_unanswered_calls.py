@@ -7,11 +7,14 @@ from typing import Any, Final
 
 import pytest
 
-from lanner.errors import RedisUnavailableError
-from lanner.queue import Namespace, Queue
+from lanner.errors import NonRetryableError, RedisUnavailableError
+from lanner.queue import Claim, Namespace, Queue
+from lanner.queue.link import NotSentError
 from lanner.queue.queue import Added
+from lanner.queue.scripts.loader import load
 from support.jobs import PATIENCE
 from support.proxy import Proxy
+from support.servers import Server
 from support.waiting import wait_until
 
 TIMEOUT: Final = 0.4
@@ -110,3 +113,56 @@ async def test_what_was_sent_before_the_connection_broke_may_have_been_done(name
         ):
             await adding
         await come_back(proxy)
+
+
+LATER: Final[dict[str, tuple[str, str, Callable[[Queue], Coroutine[Any, Any, Any]]]]] = {
+    "add many": ("add_jobs", r"400 of 450 jobs had been added before\.", lambda queue: queue.add_many(["y"] * 450)),
+    "remove all": ("remove_jobs", r"100 had been removed before\.", lambda queue: queue.remove_all("waiting")),
+    "retry all": ("retry_jobs", r"100 had been retried before\.", lambda queue: queue.retry_all()),
+    "cancel": ("cancel_job", "Job 'a' is cancelled, and .*", lambda queue: queue.job("a").cancel()),
+    "remove": ("remove_job", "Job 'a' is removed, and .*", lambda queue: queue.remove("a")),
+    "retry": ("retry_job", "Job 'failed' is retried, and .*", lambda queue: queue.retry("failed")),
+    "limit": ("set_limits", "The limits are set, and .*", lambda queue: queue.set_limits(group_concurrency=2)),
+}
+
+
+@pytest.mark.parametrize("call", LATER)
+async def test_what_calls_before_have_done_is_not_called_nothing(
+    namespace_id: str, server: Server, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    script, told, act = LATER[call]
+    async with Namespace(namespace_id, redis=server.url) as patient:
+        queue = patient.queue("q")
+        async with queue.worker(fail, concurrency=100):
+            await queue.add("x", id="failed")
+            await queue.add_many(["x"] * 149, keep_failed=None)
+            await wait_until(partial(have_failed, queue, 150), PATIENCE)
+        await queue.add("x", id="a", group="g")
+        await queue.add_many(["x"] * 149)
+        async with Namespace(namespace_id, redis=server.url, producer_timeout=2) as namespace:
+            runtime = await namespace.runtime()
+            send = runtime.call.link.call
+            texts = {load(script).sha, load(script).text}
+            answered: list[bool] = []
+
+            def refuse_all_after_the_first(*command: Any) -> asyncio.Future[Any]:
+                if answered:
+                    raise NotSentError("Redis cannot be reached")
+                future = send(*command)
+                if texts & set(command):
+                    future.add_done_callback(lambda done: None if done.exception() else answered.append(True))
+                return future
+
+            monkeypatch.setattr(runtime.call.link, "call", refuse_all_after_the_first)
+            with pytest.raises(RedisUnavailableError, match=rf": Redis cannot be reached\. {told}$"):
+                await act(namespace.queue("q"))
+        for state in ("waiting", "failed", "cancelled"):
+            await queue.remove_all(state)
+
+
+async def fail(claim: Claim) -> str:
+    raise NonRetryableError(claim.data)
+
+
+async def have_failed(queue: Queue, count: int) -> bool:
+    return (await queue.counts()).failed == count

@@ -97,10 +97,12 @@ async def persist(
     link: Link,
     timeout: float,  # noqa: ASYNC109 - the total of many attempts
     what: Callable[[], str],
+    before: str = "",
 ) -> T:
     """Make a call that may be executed more than once, until it is answered, for at most ``timeout`` seconds.
 
-    All that it sends goes over ``link``. ``what`` describes it for the error.
+    All that it sends goes over ``link``. ``what`` describes it for the error, and ``before`` what calls before it have
+    done of the same.
 
     Raises:
         RedisUnavailableError: Redis did not answer in time.
@@ -116,8 +118,8 @@ async def persist(
             async with asyncio.timeout(max(left, 0.001)):
                 return await call()
         except LinkClosedError:
-            done = " It may have been done all the same." if sent else ""
-            raise ClosedError(f"{what()}: the namespace has been closed.{done}") from None
+            told = _done(before, sent=sent)
+            raise ClosedError(f"{what()}: the namespace has been closed.{told}") from None
         except NotSentError as refused:
             error = refused
         except UnansweredError as unanswered:
@@ -128,6 +130,10 @@ async def persist(
                 error, sent = UnansweredError(f"no answer within {timeout:.2g} s"), True
         pause = waits.next()
         if began + timeout - time.monotonic() <= pause:
-            unsure = " It may have been done all the same." if sent else " Nothing was done."
-            raise RedisUnavailableError(f"{what()}: {str(error).rstrip('.')}.{unsure}") from error
+            told = _done(before, sent=sent) or " Nothing was done."
+            raise RedisUnavailableError(f"{what()}: {str(error).rstrip('.')}.{told}") from error
         await asyncio.sleep(pause)
+
+
+def _done(before: str, *, sent: bool) -> str:
+    return (" It may have been done all the same." if sent else "") + (before and f" {before}")

@@ -196,7 +196,7 @@ class Job:
             ),
             f"cancelling job {self.id!r}",
         )
-        await self.queue.namespace.end_descendants()
+        await self.queue.namespace.end_descendants(f"Job {self.id!r} is cancelled")
         return answer == 1
 
     async def children(self) -> AsyncGenerator[ChildEntry]:

@@ -116,11 +116,11 @@ class Listing:
         failed, total = (await self._sizes()).failed, 0
         while total < failed:
             most = min(failed - total, MOST_AT_ONCE)
-            retried = await self._retry_page(most)
+            retried = await self._retry_page(most, total)
             total += retried
             if retried < most:
                 break
-        await self.namespace.end_descendants()
+        await self.namespace.end_descendants(f"{total} jobs are retried")
         return total
 
     async def remove_all(self, state: State, *, older_than: Duration | None = None) -> int:
@@ -139,18 +139,19 @@ class Listing:
         age = 0 if older_than is None else max(duration_ms(older_than, "older_than"), 1)
         total = skip = 0
         while True:
-            removed, seen = await self._remove_page(state, age, skip)
+            removed, seen = await self._remove_page(state, age, skip, total)
             total += removed
             skip += seen - removed
             if seen < MOST_AT_ONCE:
-                await self.namespace.end_descendants()
+                await self.namespace.end_descendants(f"{total} jobs are removed")
                 return total
 
-    async def _retry_page(self, most: int) -> int:
+    async def _retry_page(self, most: int, before: int) -> int:
         nonce = new_nonce()
         return await self.namespace.persist(
             lambda runtime: retry_jobs(runtime.call, workflow=self.id, limit=most, nonce=nonce),
             f"retrying the failed jobs of {self.id!r}",
+            f"{before} had been retried before." if before else "",
         )
 
     async def _sizes(self) -> Sizes:
@@ -158,13 +159,14 @@ class Listing:
             lambda runtime: count_jobs(runtime.call, workflow=self.id), f"counting jobs of {self.id!r}"
         )
 
-    async def _remove_page(self, state: State, age: int, skip: int) -> tuple[int, int]:
+    async def _remove_page(self, state: State, age: int, skip: int, before: int) -> tuple[int, int]:
         nonce = new_nonce()
         return await self.namespace.persist(
             lambda runtime: remove_jobs(
                 runtime.call, workflow=self.id, state=state, age=age, skip=skip, limit=MOST_AT_ONCE, nonce=nonce
             ),
             f"removing jobs of {self.id!r}",
+            f"{before} had been removed before." if before else "",
         )
 
     async def _groups(self) -> tuple[int, int, int]:

@@ -152,10 +152,12 @@ class Namespace:
             self.connector.close()
             self.base, self.connector, self._runtimes, self._workers, self._closed = kept
 
-    async def persist(self, call: Callable[[Runtime], Awaitable[T]], what: str) -> T:
+    async def persist(self, call: Callable[[Runtime], Awaitable[T]], what: str, before: str = "") -> T:
         """Make a repeatable call, Redis being away for no longer than the namespace's timeout."""
         runtime = await self.runtime()
-        return await persist(lambda: call(runtime), link=runtime.call.link, timeout=self.timeout, what=lambda: what)
+        return await persist(
+            lambda: call(runtime), link=runtime.call.link, timeout=self.timeout, what=lambda: what, before=before
+        )
 
     async def set_limits(self, *, concurrency: int | None) -> None:
         """Set how many jobs of the whole namespace may run at once, for every process, from now on. None: no cap."""
@@ -195,11 +197,18 @@ class Namespace:
             WorkerInfo.of(worker, int(when), about, how) for worker, how, when, about in departed
         ]
 
-    async def end_descendants(self) -> None:
-        """Do what was put off, as to end jobs whose parents were cancelled, 50 a call; workers do what is left."""
+    async def end_descendants(self, done: str) -> None:
+        """Do what was put off, as to end jobs whose parents were cancelled, 50 a call; workers do what is left.
+
+        ``done`` says for errors what it follows.
+        """
         ended = ENDED_AT_ONCE
         while ended == ENDED_AT_ONCE:
-            ended = await self.persist(lambda runtime: end_descendants(runtime.call), "ending the children of a job")
+            ended = await self.persist(
+                lambda runtime: end_descendants(runtime.call),
+                "doing what follows",
+                f"{done}, and workers do what follows from it.",
+            )
 
     async def store_limits(self, workflow: str, level: str, limits: Mapping[str, int | str]) -> None:
         """Store limits of a queue, or (empty) of the namespace; groups that wait follow."""
@@ -212,11 +221,12 @@ class Namespace:
             position = cursor
             cursor = await self.persist(
                 lambda runtime: maintain_groups(runtime.call, workflow=workflow, cursor=position),  # noqa: B023 - awaited at once
-                "setting limits",
+                "bringing waiting groups in line with limits",
+                "The limits are set, and groups follow as their jobs end.",
             )
             regroup = cursor != 0
         if readmit:
-            await self.end_descendants()
+            await self.end_descendants("The limits are set")
 
     async def pause(self) -> None:
         """Claim nothing of the namespace from now on; what runs goes on."""

@@ -317,7 +317,9 @@ class Queue(Listing, Stream):
             )
             after = f", and {later} after them" if later else ""
             added = f" {len(jobs)} of {len(prepared)} jobs had been added before{after}." if jobs or later else ""
-            raise RedisUnavailableError(f"{error}{added}") from error
+            # it has not been said of all of them
+            told = str(error).removesuffix(" Nothing was done.") if added else str(error)
+            raise RedisUnavailableError(f"{told}{added}") from error
         sent = prepared[len(jobs) : len(jobs) + len(answers)]
         jobs += [self.added(new, answer, "raise") for new, answer in zip(sent, answers, strict=True)]
 
@@ -377,7 +379,7 @@ class Queue(Listing, Stream):
             lambda runtime: retry_job(runtime.call, workflow=self.id, id=job_id, nonce=nonce),
             f"retrying job {job_id!r}",
         )
-        await self.namespace.end_descendants()
+        await self.namespace.end_descendants(f"Job {job_id!r} is retried")
         return answer == 1
 
     async def remove(self, job_id: str) -> bool:
@@ -388,7 +390,7 @@ class Queue(Listing, Stream):
             lambda runtime: remove_job(runtime.call, workflow=self.id, id=job_id, nonce=nonce),
             f"removing job {job_id!r}",
         )
-        await self.namespace.end_descendants()
+        await self.namespace.end_descendants(f"Job {job_id!r} is removed")
         return answer == 1
 
     async def promote(self, job_id: str) -> bool:
