@@ -10,6 +10,7 @@ import redis.asyncio
 from redis.asyncio.cluster import ClusterNode
 
 from lanner import Context, WorkflowNamespace
+from lanner.errors import RedisUnavailableError
 from lanner.queue import Claim, Namespace
 from support.fleets import Cluster, open_cluster
 from support.jobs import PATIENCE, Desk, results_of
@@ -135,3 +136,15 @@ async def test_a_slot_that_moves_while_jobs_run_and_are_added_takes_all_along(cl
     assert Counter(desk.started) == Counter(job.id for job in jobs)
     assert not has_keys_of(source, namespace_id)
     check_namespaces(target, "")
+
+
+async def test_who_comes_while_the_slot_moves_is_told_that_it_does(cluster: Cluster) -> None:
+    source, target, _ = cluster.masters
+    namespace_id = namespace_on(cluster, source)
+    with cluster.moving(cluster.slot_of(f"lanner:{{{namespace_id}}}"), source, target):
+        async with Namespace(namespace_id, redis=cluster.url, producer_timeout=2) as namespace:
+            with pytest.raises(
+                RedisUnavailableError,
+                match=rf"the slot is being moved to {target.host}:{target.port}.*Nothing was done",
+            ):
+                await namespace.queue("q").add("x")

@@ -11,8 +11,8 @@ from redis.asyncio.connection import AbstractConnection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
+from redis.exceptions import AskError, MovedError, RedisError
 from redis.exceptions import ConnectionError as NoConnectionError
-from redis.exceptions import MovedError, RedisError
 
 Address = tuple[str, int]
 # what a Sentinel or a node, of several, may take to answer
@@ -174,6 +174,10 @@ class ClusterNode:
                 host, port = cast("Address", moved.node_addr)  # pyright: ignore[reportUnknownMemberType] - as above
                 # without a host: that of the one who says so
                 return None, (host or address[0], port)
+            except AskError as asked:
+                await connection.disconnect(nowait=True)
+                to = cast("Address", asked.node_addr)  # pyright: ignore[reportUnknownMemberType] - as above
+                raise NoConnectionError(f"the slot is being moved to {_listed([to])}") from asked
             except BaseException:
                 await connection.disconnect(nowait=True)
                 raise
