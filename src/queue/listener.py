@@ -107,6 +107,8 @@ class Listener:
                 # answered right after the pop, and its jobs begin first; but for news of jobs that run, which is heard
                 # before, through the pop's callback
                 await behind
+                # what has ended at once is committed first: somebody may wait for it
+                await asyncio.sleep(0)
             popped = await pop
         except asyncio.CancelledError:
             pop.cancel()

@@ -60,6 +60,8 @@ class Settler:
         # the first call carries whatever there is, the second what is half of all slots at least
         self._batch = min(max((concurrency + 1) // 2, LEAST_OF_A_BATCH), COMMITTED_AT_ONCE)
         self._lanes = (_Lane(0), _Lane(1), _Lane(2))
+        # whether the claim behind a pop was answered just now, and is about to be renewed: its slots are left to it
+        self._renews = False
         self._lanes[0].signal.set()
         self._looking = True
         # whether what is due is to be made runnable, be there a slot for it or not
@@ -116,6 +118,7 @@ class Settler:
 
         None: none is free, or another call is to look first, and has no outcomes for which it goes out all the same.
         """
+        self._renews = False
         looks_first = (self._looking or self._due) and not self._runs.outbox
         if self._closed or looks_first or self._free() <= 0:
             return None
@@ -131,6 +134,16 @@ class Settler:
             # it may have been before its first step, which it never takes then
             self._lanes[2].end()
             self._drained.set()
+            return
+        self._renews = True
+        loop = claiming.get_loop()
+        # after the turn in which it is renewed, if it is
+        loop.call_soon(loop.call_soon, self._give_up_slots)
+
+    def _give_up_slots(self) -> None:
+        if self._renews:
+            self._renews, self._looking = False, True
+            self._lanes[0].signal.set()
 
     async def _claim_behind(self, call: Caller, lane: _Lane, wants: list[tuple[str, int]]) -> None:
         await self._settle(call, lane, [], wants)
@@ -174,7 +187,9 @@ class Settler:
 
     def _free(self) -> int:
         """Slots that nothing runs in, and no call on the wire may fill."""
-        return self._concurrency - len(self._runs) - len(self._runs.outbox) - sum(lane.asks for lane in self._lanes)
+        first, beside, behind = self._lanes
+        asked = first.asks + beside.asks + behind.asks
+        return self._concurrency - len(self._runs) - len(self._runs.outbox) - asked
 
     def _take(self) -> list[tuple[Claim, Outcome]]:
         size = count = 0
@@ -194,7 +209,9 @@ class Settler:
         self, lane: _Lane, outcomes: Sequence[tuple[Claim, Outcome]], most: int = CLAIMED_AT_ONCE
     ) -> list[tuple[str, int]]:
         """Take a number and the slots that are free; how many jobs of each workflow are wanted for them."""
-        total = 0 if self._closed else min(max(self._free(), 0), most)
+        # who has no outcomes is to look, with all slots there are, and the claim behind the pop comes after that
+        left = CLAIMED_BEHIND if self._renews and outcomes else 0
+        total = 0 if self._closed else min(max(self._free() - left, 0), most)
         wants = self._wants(total)
         self._looking = self._due = False
         lane.begin(total, dict(wants), commits=bool(outcomes))

@@ -16,14 +16,17 @@ _NOTHING: Final = object()
 Argument = str | bytes | int | float
 
 
+# its stub speaks of a tuple of one
+_packed: Final = cast("Callable[[tuple[Argument, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
+
+
 def pack(*command: Argument) -> bytes:
     """A command as it is sent.
 
     Raises:
         UnicodeEncodeError: A text of it cannot be written.
     """
-    # its stub speaks of a tuple of one
-    return cast("bytes", hiredis.pack_command(command))  # type: ignore[arg-type] # pyright: ignore[reportUnknownMemberType, reportArgumentType]
+    return _packed(command)
 
 
 class BrokenError(Exception):
