@@ -96,15 +96,22 @@ class LannerWorkflow(serving.Peer):
         """Add jobs and wait for every result; ``waited`` says how long the last took to arrive."""
         handles = await self._workflow(queue).run_many([Order("x" * 100)] * jobs)
         self._results = asyncio.gather(*(handle.wait() for handle in handles))
+        self._results.add_done_callback(self._note_arrival)
         # waits are entered in order: when the last one has been, all have
         async with redis.asyncio.from_url(self.url) as probe:
             while not await probe.hexists(f"lanner:{{{NAMESPACE}}}:{queue}:j:{handles[-1].id}", "waiters"):  # noqa: ASYNC110 - Redis tells nobody
                 await asyncio.sleep(0.01)
 
+    def _note_arrival(self, _: object) -> None:
+        self._arrived = time.monotonic()
+
     async def call_waited(self) -> float:
-        """When the last result arrived, by the clock that all processes of a machine share."""
+        """When the last result arrived, by the clock that all processes of a machine share.
+
+        This is asked when the worker has stopped, which takes longer than a result does to arrive.
+        """
         await self._results
-        return time.monotonic()
+        return self._arrived
 
     async def call_work_from(self, *, queue: str, slots: int, jobs: int) -> float:
         """As ``work``; when the first job began, by the clock that all processes of a machine share."""
