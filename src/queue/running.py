@@ -76,7 +76,8 @@ class Runs:
         self._leases.hold(claim)
         self._by_job[claim.workflow, claim.id] = claim
         self._of_workflow[claim.workflow] += 1
-        self._idle.clear()
+        if not self._running:
+            self._idle.clear()
         claim.ending, claim.over = self._ending, self._over
         if claim.spec.timeout:
             loop = asyncio.get_running_loop()

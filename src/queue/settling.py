@@ -178,11 +178,14 @@ class Settler:
 
     def _changed(self) -> None:
         self._looking = True
-        self._lanes[0].signal.set()
-        self._have_the_rest_sent()
+        if self._lanes[0].in_flight:
+            # it looks at what there is when it is answered
+            self._have_the_rest_sent()
+        else:
+            self._lanes[0].signal.set()
 
     def _have_the_rest_sent(self) -> None:
-        if self._lanes[0].in_flight and len(self._runs.outbox) >= self._batch:
+        if len(self._runs.outbox) >= self._batch and self._lanes[0].in_flight:
             self._lanes[1].signal.set()
 
     def _free(self) -> int:

@@ -96,7 +96,7 @@ class Attempt:
             observed=self._observed,
             finish=self.finish,
         )
-        if run.undoing:
+        if claim.steps and run.undoing:
             claim.spared = SPARED
         future = run.start() if self._observed is None else self._observed.begin(run.start)
         claim.run_by(self)

@@ -137,7 +137,7 @@ class Run:
             context: Context[Any] = Context(self._input, self._engine)
             self._task = self._loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
-            if self.undoing and self._spec.timeout:
+            if self._spec.timeout and self.undoing:
                 # it comes again to where it registered what is to be undone, and may not hang on the way
                 self._replaying = self._loop.call_later(self._spec.timeout / 1000, self._task.cancel)
         else:

@@ -49,7 +49,8 @@ def _plain_text(value: Any, envelope: dict[str, Any]) -> str | None:
     try:
         text = _encode(envelope)
         # only now: what could be encoded holds itself nowhere
-        return text.decode() if is_plain([value]) else None
+        whole = type_of(value) is dict or type_of(value) is list
+        return text.decode() if (is_plain(value, MAX_DEPTH - 1) if whole else is_plain([value])) else None
     except (TypeError, ValueError, RecursionError):
         return None
 
