@@ -10,7 +10,7 @@ LIMITS: Final = (
     Mutation(
         "a worker claims no more than its slots",
         "settling.py",
-        (("min(max(self._free(), 0), most)", "most"),),
+        (("min(max(self._free() - left, 0), most)", "most"),),
         (f"{FILLED}[worker]",),
     ),
     lua(

@@ -67,6 +67,15 @@ WAKES: Final = (
         ("test_lost_answers.py::test_a_worker_hears_again_of_work_though_its_nudge_was_lost",),
     ),
     Mutation(
+        "slots that are left to a claim behind a pop are looked for again",
+        "settling.py",
+        (
+            ("if self._renews and outcomes else 0", "if self._renews else 0"),
+            ("self._renews, self._looking = False, True", "self._renews = False"),
+        ),
+        ("test_claim_order.py::test_a_recovered_job_returns_to_its_place",),
+    ),
+    Mutation(
         "a worker that stops ends its pop",
         "worker.py",
         (("await self._listener.end_pop()\n", "pass\n"),),
