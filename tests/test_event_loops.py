@@ -1,13 +1,16 @@
 """A namespace that is made once, at the top of a module, and used from whatever loop or process there is."""
 
 import asyncio
+import logging
 import os
 import threading
 import warnings
+from collections.abc import Coroutine
 
 import pytest
 
 from lanner import Context, Worker, Workflow, WorkflowNamespace
+from lanner.queue import Namespace
 from lanner.sync import sync
 from support.jobs import PATIENCE
 
@@ -110,6 +113,27 @@ def test_closing_a_namespace_stops_a_worker_that_runs_in_another_loop(
     other = WorkflowNamespace(namespace_id, redis=redis_url)
     assert [each.departed for each in sync(other).workers()] == ["stopped"]
     sync(other).close()
+
+
+@pytest.mark.parametrize("turns", range(8))
+@pytest.mark.parametrize("first", ["the loop ends", "it is closed"])
+def test_a_namespace_may_be_closed_while_its_loop_ends(
+    redis_url: str, namespace_id: str, first: str, turns: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def later(what: Coroutine[None, None, None]) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await what
+
+    async def use_and_end() -> None:
+        namespace = Namespace(namespace_id, redis=redis_url)
+        await namespace.queue("q").counts()
+        # as the end of a loop does it, while somebody in another loop closes the namespace
+        ends, closes = asyncio.get_running_loop().shutdown_asyncgens(), namespace.aclose()
+        await asyncio.gather(*((ends, later(closes)) if first == "the loop ends" else (closes, later(ends))))
+
+    asyncio.run(use_and_end())
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_a_forked_process_that_closes_the_namespace_leaves_its_parent_s_worker_alone(

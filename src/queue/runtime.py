@@ -42,6 +42,7 @@ class Runtime:
         self._opened = asyncio.Lock()
         self._is_open = False
         self._guard: AsyncGenerator[None] | None = None
+        self._closing, self._closed = False, asyncio.Event()
         self.call = Caller(connector.link(), base)
         self.waiters = Waiters(self.call, connector, self._producer)
         # a receipt is that of the last call: a second one on the wire, with the same name, would hide the first
@@ -180,19 +181,26 @@ class Runtime:
         try:
             yield
         finally:
+            self._guard = None  # whoever closes them at this moment has nothing to finish any more
             await self._aclose()
 
     async def aclose(self) -> None:
         """Close the connections. Waits fail at once."""
-        if self._guard is None:
-            await self._aclose()
-        else:
+        await self._aclose()
+        if self._guard is not None:
             await self._guard.aclose()
 
     async def _aclose(self) -> None:
-        await self.waiters.aclose()
-        await self._adder.aclose()
-        await self.call.link.aclose()
+        if self._closing:
+            await self._closed.wait()
+            return
+        self._closing = True
+        try:
+            await self.waiters.aclose()
+            await self._adder.aclose()
+            await self.call.link.aclose()
+        finally:
+            self._closed.set()
 
 
 class _Producer:
