@@ -444,6 +444,22 @@ print(sync(double).remove(job.id))
     assert output_of(process) == ["interrupted", "waiting", "interrupted", "True"]
 
 
+def test_an_interrupt_that_wakes_no_wait_is_heard_all_the_same(redis_url: str, namespace_id: str) -> None:
+    """As one does that comes just before a call blocks: Python has noted it, and nothing wakes the main thread."""
+    text = """
+job = sync(double).run(-1)
+# another thread takes it
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    job.wait()
+except KeyboardInterrupt:
+    print("interrupted")
+print(sync(double).remove(job.id))
+"""
+    assert output_of(script(text, namespace_id, redis_url)) == ["interrupted", "True"]
+
+
 def test_a_forked_child_has_a_loop_and_connections_of_its_own(redis_url: str, namespace_id: str) -> None:
     text = """
 assert sync(double).run(0).state() == "waiting"

@@ -17,6 +17,7 @@ T = TypeVar("T")
 Make = Callable[[], Coroutine[Any, Any, T]]
 
 EXIT_TIMEOUT: Final = 30.0
+LOOKS_UP_AFTER: Final = 0.5
 OVER: Final = "the process ends: nothing can be called any more"
 _OVER: Final = object()
 
@@ -71,7 +72,7 @@ class Portal:
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         try:
             background.begin(make, future)
-            return future.result()
+            return _result_of(future)
         except concurrent.futures.CancelledError:
             raise ClosedError("the call was ended: the process ends, or the namespace was closed") from None
         except BaseException:
@@ -175,6 +176,17 @@ class _Background:
             self._over = True
         # what was taken on before that begins in this turn, and the runner cancels it with all that is left
         await asyncio.sleep(0)
+
+
+def _result_of(future: concurrent.futures.Future[T]) -> T:
+    """Wait, and look up now and then: nothing wakes who blocks just when Python has noted a signal."""
+    while True:
+        try:
+            return future.result(LOOKS_UP_AFTER)
+        except TimeoutError:
+            # it may be the call's own
+            if future.done():
+                return future.result()
 
 
 def _refuse_in_a_loop() -> None:
