@@ -42,6 +42,8 @@ APPLICATION = """
 import asyncio, logging, os, signal, sys, threading, time
 # in development mode it warns of what has taken long, as anything does on a loaded machine
 logging.getLogger("asyncio").setLevel(logging.ERROR)
+# who runs tests in the background may have it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from lanner import Context, WorkflowNamespace
 from lanner.sync import sync
 
