@@ -5,7 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from importlib.machinery import ModuleSpec
@@ -330,12 +330,13 @@ def test_a_class_of_a_program_is_known_where_the_program_is_imported() -> None:
 def test_a_program_that_was_started_by_its_name_writes_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
     main = ModuleType("__main__")
     main.__spec__ = ModuleSpec("app.signup", None)
-    main.User = User  # type: ignore[attr-defined]  # as if it were defined there
     monkeypatch.setitem(sys.modules, "__main__", main)
-    monkeypatch.setattr(User, "__module__", "__main__")
-    text = dumps(ADA)
-    assert json.loads(text)["meta"]["values"] == [["class", "app.signup:User"]]
-    assert loads(text) == ADA
+    made = make_dataclass("Made", [("name", str)], namespace={"__module__": "__main__"})
+    made.__module__ = "__main__"
+    main.Made = made  # type: ignore[attr-defined]  # as if it were defined there
+    text = dumps(made("ada"))
+    assert json.loads(text)["meta"]["values"] == [["class", "app.signup:Made"]]
+    assert loads(text) == loads(text, made) == made("ada")
 
 
 def test_undefined_is_a_missing_field_of_a_type() -> None:

@@ -11,6 +11,7 @@ is imported or constructed because a text says so.
 from typing import Any, TypeVar, overload
 
 from . import decode as _decode
+from . import direct as _direct
 from . import encode as _encode
 from .foreign import UNDEFINED, URL, BigInt, Map, RecordedError, Uint8Array, Uint8ClampedArray
 from .registry import register
@@ -87,6 +88,8 @@ def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:
         {'tags': {'a'}}
     """
     typed = convert and type is not Any
+    if typed and (found := _direct.read(text, type)) is not _direct.NOTHING:
+        return found
     value = _decode.loads(text, named_classes(type), typed=typed)
     if not typed or type_of(value) is type:
         return value

@@ -86,7 +86,7 @@ class _Dataclasses:
     form = "class"
 
     def dump(self, value: Any) -> dict[str, Any]:
-        return {field.name: getattr(value, field.name) for field in _dataclass_fields(type_of(value))}
+        return {name: getattr(value, name) for name in _dataclass_names(type_of(value))}
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
         _check_untrusted(cls, trusted=trusted)
@@ -94,6 +94,11 @@ class _Dataclasses:
         for name, value in _values(cls, _dataclass_fields(cls), payload, trusted=trusted).items():
             object.__setattr__(instance, name, value)
         return instance
+
+
+@lru_cache(maxsize=1024)
+def _dataclass_names(cls: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 @lru_cache(maxsize=1024)
@@ -274,6 +279,8 @@ class _Flags:
         return cls(payload)
 
 
+DATACLASSES: Kind = _Dataclasses()
+STRUCTS: Kind = _Structs()
 PYDANTIC: Kind = _PydanticModels()
 NAMED_TUPLES: Kind = _NamedTuples()
 FLAGS: Kind = _Flags()
@@ -283,11 +290,11 @@ _KINDS: tuple[tuple[Callable[[type], bool], Kind | None], ...] = (
     (lambda cls: issubclass(cls, enum.Flag), FLAGS),
     (lambda cls: issubclass(cls, enum.Enum), _Enums()),
     (lambda cls: has_attribute(cls, "_fields") and issubclass(cls, tuple), NAMED_TUPLES),
-    (lambda cls: issubclass(cls, msgspec.Struct), _Structs()),
+    (lambda cls: issubclass(cls, msgspec.Struct), STRUCTS),
     (lambda cls: issubclass(cls, _BUILTIN_BASES), None),
     (lambda cls: has_attribute(cls, "__pydantic_validator__") and has_attribute(cls, "model_validate"), PYDANTIC),
     (lambda cls: has_attribute(cls, "__attrs_attrs__"), _Attrs()),
-    (lambda cls: has_attribute(cls, "__dataclass_fields__"), _Dataclasses()),
+    (lambda cls: has_attribute(cls, "__dataclass_fields__"), DATACLASSES),
 )
 
 

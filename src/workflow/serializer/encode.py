@@ -11,9 +11,10 @@ import msgspec
 
 from ...errors import SerializationError
 from .classes import kind_of
+from .direct import HEAD, tail_of
 from .foreign import RecordedError
 from .paths import MapKey, Segment, escape, render
-from .registry import class_name, registration_of, resolve
+from .registry import class_name, own_name, registration_of, resolve
 from .shapes import type_of, with_article
 from .transforms import DESCRIBE, MAX_INT, Annotation, Described, base_of, describe_error, number_text
 
@@ -38,37 +39,36 @@ def dumps(value: Any, hint: Mapping[str, type] | None) -> str:
     """A value as text; see the package."""
     text = None
     if type_of(value) in _JSON_TYPES:
-        text = _plain_text(value, {"json": value})
+        text = _plain_text(value)
     elif hint is None:
         text = _instance_text(value)
     return _Writer(hint).dumps(value) if text is None else text
 
 
-def _plain_text(value: Any, envelope: dict[str, Any]) -> str | None:
-    """The text of an envelope around a value, if that is plain JSON; None: what it is, and where, is to be found."""
+def _plain_text(value: Any) -> str | None:
+    """The text of plain JSON; None: what else it is, and where, is to be found."""
     try:
-        text = _encode(envelope)
+        text = _encode(value)
         # only now: what could be encoded holds itself nowhere
         whole = type_of(value) is dict or type_of(value) is list
-        return text.decode() if (is_plain(value, MAX_DEPTH - 1) if whole else is_plain([value])) else None
+        plain = is_plain(value, MAX_DEPTH - 1) if whole else is_plain([value])
     except (TypeError, ValueError, RecursionError):
         return None
+    return f"{HEAD}{text.decode()}}}" if plain else None
 
 
 def _instance_text(value: Any) -> str | None:
     """The text of an instance whose fields are plain JSON, which needs no walk through them."""
     cls = type_of(value)
-    if cls in DESCRIBE or (kind := kind_of(cls)) is None or kind.form != "class":
-        return None
-    registration = registration_of(cls)
-    if registration is not None and registration.encode is not None:
+    kind, name = kind_of(cls), own_name(cls)
+    if kind is None or kind.form != "class" or name is None or cls in DESCRIBE:
         return None
     try:
         fields = kind.dump(value)
+        text = _encode(fields)
+        return f"{HEAD}{text.decode()}{tail_of(kind.form, name)}" if is_plain(fields, MAX_DEPTH - 1) else None
     except Exception:  # noqa: BLE001 - it is raised again, with its place, on the walk
         return None
-    name = class_name(cls) if registration is None else registration.name
-    return _plain_text(fields, {"json": fields, "meta": {"values": [[kind.form, name]], "v": 1}})
 
 
 # the hot path: one loop without calls, the commonest types first, and constants that the compiler folds

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -73,6 +74,7 @@ def register(
     registration = Registration(cls, name, encode, decode)
     _by_class[cls] = registration
     _by_name[name] = registration
+    own_name.cache_clear()
     return cls
 
 
@@ -117,6 +119,20 @@ def class_name(cls: type) -> str:
     """What the text calls a class that was not given a name: ``module:qualname``."""
     module = cls.__module__
     return f"{(_main_name() or module) if module == '__main__' else module}:{cls.__qualname__}"
+
+
+@lru_cache(maxsize=1024)
+def own_name(cls: type) -> str | None:
+    """The name that a class of fields is written under, if it means this class and no other.
+
+    None for a class with functions of its own that write and read it.
+    """
+    registration = _by_class.get(cls)
+    if registration is not None and registration.encode is not None:
+        return None
+    name = class_name(cls) if registration is None else registration.name
+    named = _by_name.get(name)
+    return name if named is None or named.cls is cls else None
 
 
 def resolve(name: str, hinted: Mapping[str, type]) -> tuple[type, bool]:

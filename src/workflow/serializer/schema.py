@@ -29,10 +29,10 @@ def _cached(function: F) -> F:
 
     def call(hint: Any) -> Any:
         try:
-            hash(hint)
+            return cached(hint)
         except TypeError:
+            # it cannot be hashed, or this raises the same again
             return function(hint)
-        return cached(hint)
 
     return cast("F", call)
 

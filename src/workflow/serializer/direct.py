@@ -1,0 +1,76 @@
+"""The texts of one instance whose fields are plain JSON, which are the commonest, without a walk through them."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from .classes import DATACLASSES, STRUCTS, kind_of
+from .registry import own_name
+
+HEAD: Final = '{"json":'
+NOTHING: Final = object()
+_PLAIN_TYPES: Final = (inspect.AnyType, inspect.BoolType, inspect.FloatType, inspect.IntType, inspect.NoneType)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@lru_cache(maxsize=1024)
+def tail_of(form: str, name: str) -> str:
+    """What the text of an instance ends with, behind its fields.
+
+    Raises:
+        UnicodeEncodeError: UTF-8 cannot write the name.
+    """
+    return f',"meta":{{"values":[{_encode([form, name]).decode()}],"v":1}}}}'
+
+
+def read(text: str | bytes, cls: Any) -> Any:
+    """The instance of a class that was asked for, if a text holds one and says it in the shortest way; else NOTHING.
+
+    What the class, or the text, takes beyond that, and what is wrong with either, is for the walk to find out.
+    """
+    if not isinstance(text, str) or not isinstance(cls, type):
+        return NOTHING
+    decode, name = _decoder_of(cls), own_name(cls)
+    if decode is None or name is None:
+        return NOTHING
+    try:
+        tail = tail_of("class", name)
+        if not text.startswith(HEAD) or not text.endswith(tail):
+            return NOTHING
+        # what stands between is one whole value, or it is refused
+        return decode(text[len(HEAD) : -len(tail)])
+    except Exception:  # noqa: BLE001 - it is raised again, with its place, on the walk
+        return NOTHING
+
+
+@lru_cache(maxsize=512)
+def _decoder_of(cls: Any) -> Callable[[str], Any] | None:
+    """What reads a class right from JSON as ``schema.convert`` would from what JSON holds."""
+    if kind_of(cls) not in (DATACLASSES, STRUCTS):
+        return None
+    try:
+        described = inspect.type_info(cls)
+    except Exception:  # noqa: BLE001 - annotations are expressions of the user's, which may raise anything
+        return None
+    fields = described.fields if isinstance(described, inspect.DataclassType | inspect.StructType) else ()
+    if not all(_is_plain(field.type) for field in fields):
+        return None
+    return msgspec.json.Decoder(cls).decode
+
+
+def _is_plain(described: inspect.Type) -> bool:
+    """Whether JSON's values are of a type as they are, with nothing that is read differently from a text."""
+    match described:
+        case inspect.StrType():
+            return True
+        case inspect.ListType(item_type=item):
+            return _is_plain(item)
+        case inspect.DictType(key_type=inspect.StrType(), value_type=item):
+            return _is_plain(item)
+        case inspect.UnionType(types=types):
+            return all(map(_is_plain, types))
+        case _:
+            return isinstance(described, _PLAIN_TYPES)

@@ -1,0 +1,148 @@
+"""An instance of plain fields is written and read without a walk through it: nobody can tell from what comes of it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lanner.workflow.serializer import dumps, loads, register
+
+
+@dataclass
+class Plain:
+    text: str
+    count: int = 0
+    share: float | None = None
+    tags: list[str] = field(default_factory=list[str])
+    more: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Bounded(msgspec.Struct, rename="camel"):
+    at_least: Annotated[int, msgspec.Meta(ge=1)]
+    anything: Any = None
+
+
+@dataclass
+class Checked:
+    number: float
+
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            raise ValueError("it is negative")
+
+
+@dataclass
+class Elaborate:
+    price: Decimal
+
+
+@dataclass
+class Numbered:
+    by_number: dict[int, Any]
+
+
+@dataclass
+class Slotted:
+    text: str
+    inner: Plain | None = None
+
+
+CLASSES: tuple[Any, ...] = (Plain, Bounded, Checked, Elaborate, Numbered, Slotted)
+NAMES = ("text", "count", "share", "tags", "more", "atLeast", "anything", "number", "price", "by_number", "inner")
+numbers = st.integers() | st.floats() | st.sampled_from([0, -1, 2**53, 2**53 + 1, 2**64, 10**30, 1e300, -0.0])
+scalars = st.none() | st.booleans() | numbers | st.text(st.characters(codec=None), max_size=5)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
+COMPACT = (",", ":")
+separators = st.sampled_from([COMPACT, (", ", ": ")])
+objects = st.dictionaries(st.sampled_from(NAMES), values)
+tails = st.sampled_from(["}", " }", ',"x":1}', '},"meta":{"values":[["class","a:B"]],"v":1}}', "", "}}", ',"json":{}}'])
+
+
+def came_of(attempt: Callable[[], Any]) -> object:
+    """What it gave, by its text, so that a NaN equals itself; or what was raised."""
+    try:
+        return repr(attempt())
+    except Exception as error:  # noqa: BLE001 - whatever it is, both ways must raise the same
+        return type(error), str(error)
+
+
+def assert_same(text: str, cls: Any) -> None:
+    """Texts are read in the short way where there is one, bytes are walked through."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        return
+    assert came_of(lambda: loads(text, cls)) == came_of(lambda: loads(data, cls))
+
+
+@given(objects, st.sampled_from(CLASSES), st.sampled_from(CLASSES), separators)
+@example({"text": "", "share": 1}, Plain, Plain, COMPACT)
+@example({"price": 1.10}, Elaborate, Elaborate, COMPACT)
+@example({"by_number": {"1": "x"}}, Numbered, Numbered, COMPACT)
+@example({"atLeast": 0}, Bounded, Bounded, COMPACT)
+@example({"number": -1}, Checked, Checked, COMPACT)
+def test_what_was_written_is_read_the_same_on_both_ways(fields: Any, cls: Any, named: Any, between: Any) -> None:
+    name = f"{named.__module__}:{named.__qualname__}"
+    envelope = {"json": fields, "meta": {"values": [["class", name]], "v": 1}}
+    assert_same(json.dumps(envelope, separators=between), cls)
+
+
+@given(st.text(max_size=8), tails, st.sampled_from(CLASSES))
+def test_what_is_no_text_of_ours_is_refused_the_same_on_both_ways(inside: str, tail: str, cls: Any) -> None:
+    right = f',"meta":{{"values":[["class","{cls.__module__}:{cls.__qualname__}"]],"v":1}}}}'
+    for text in (
+        f'{{"json":{inside}{right}',
+        f'{{"json":{{"text":"a"}}{tail}',
+        f'{{"json":{{"text":"a"}}{inside}{right}',
+    ):
+        assert_same(text, cls)
+
+
+@given(values, values, st.sampled_from([Plain, Slotted]))
+def test_what_is_written_is_the_same_on_both_ways(first: Any, second: Any, cls: Any) -> None:
+    value = cls(first, second)
+    # with a hint it is walked through
+    assert came_of(lambda: dumps(value)) == came_of(lambda: dumps(value, hint=cls))
+
+
+def test_a_class_that_is_registered_meanwhile_is_written_and_read_by_its_registration() -> None:
+    @dataclass
+    class Late:
+        number: int
+
+    before = dumps(Late(1))
+    assert loads(before, Late) == Late(1)
+    register(Late, "direct.late", lambda late: str(late.number + 1), lambda text: Late(int(text)))
+    written = dumps(Late(1))
+    assert json.loads(written) == {"json": "2", "meta": {"values": [["custom", "direct.late"]], "v": 1}}
+    assert loads(written, Late) == Late(2)
+
+
+def test_a_name_that_was_given_to_another_class_means_that_class() -> None:
+    @dataclass
+    class Old:
+        number: int
+
+    text = dumps(Old(1))
+
+    @dataclass
+    class New(Old):
+        pass
+
+    register(New, f"{Old.__module__}:{Old.__qualname__}")
+    assert loads(text) == loads(text, New) == New(1)
+    assert_same(text, Old)
+
+
+@pytest.mark.parametrize("name", ['quo"te', "back\\slash", "line\nbreak", "ünï", "</script>", "\x7f\u2028"])
+def test_a_name_is_written_so_that_it_can_be_read(name: str) -> None:
+    cls: type[Plain] = register(type(name, (Plain,), {}), f"direct.{name}")
+    text = dumps(cls("a"))
+    assert json.loads(text)["meta"]["values"] == [["class", f"direct.{name}"]]
+    assert type(loads(text, cls)) is type(loads(text.encode(), cls)) is type(loads(text)) is cls
