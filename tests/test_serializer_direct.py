@@ -79,6 +79,7 @@ def assert_same(text: str, cls: Any) -> None:
     except UnicodeEncodeError:
         return
     assert came_of(lambda: loads(text, cls)) == came_of(lambda: loads(data, cls))
+    assert came_of(lambda: loads(text, cls, convert=False)) == came_of(lambda: loads(data, cls, convert=False))
 
 
 @given(objects, st.sampled_from(CLASSES), st.sampled_from(CLASSES), separators)

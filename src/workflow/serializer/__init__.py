@@ -88,7 +88,7 @@ def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:
         {'tags': {'a'}}
     """
     typed = convert and type is not Any
-    if typed and (found := _direct.read(text, type)) is not _direct.NOTHING:
+    if (found := _direct.read(text, type, typed=typed)) is not _direct.NOTHING:
         return found
     value = _decode.loads(text, named_classes(type), typed=typed)
     if not typed or type_of(value) is type:

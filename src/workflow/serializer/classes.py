@@ -90,9 +90,12 @@ class _Dataclasses:
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
         _check_untrusted(cls, trusted=trusted)
+        names = _dataclass_names(cls)
+        if type_of(payload) is not dict or tuple(payload) != names:
+            payload = _values(cls, _dataclass_fields(cls), payload, trusted=trusted)
         instance = object.__new__(cls)
-        for name, value in _values(cls, _dataclass_fields(cls), payload, trusted=trusted).items():
-            object.__setattr__(instance, name, value)
+        for name in names:
+            object.__setattr__(instance, name, payload[name])
         return instance
 
 

@@ -14,6 +14,7 @@ HEAD: Final = '{"json":'
 NOTHING: Final = object()
 _PLAIN_TYPES: Final = (inspect.AnyType, inspect.BoolType, inspect.FloatType, inspect.IntType, inspect.NoneType)
 _encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 @lru_cache(maxsize=1024)
@@ -26,15 +27,20 @@ def tail_of(form: str, name: str) -> str:
     return f',"meta":{{"values":[{_encode([form, name]).decode()}],"v":1}}}}'
 
 
-def read(text: str | bytes, cls: Any) -> Any:
+def read(text: str | bytes, cls: Any, *, typed: bool) -> Any:
     """The instance of a class that was asked for, if a text holds one and says it in the shortest way; else NOTHING.
 
     What the class, or the text, takes beyond that, and what is wrong with either, is for the walk to find out.
+
+    Args:
+        text: The text.
+        cls: What was asked for.
+        typed: Whether the fields are validated, or those of the class as they were written.
     """
-    if not isinstance(text, str) or not isinstance(cls, type):
+    if not isinstance(text, str) or not isinstance(cls, type) or (name := own_name(cls)) is None:
         return NOTHING
-    decode, name = _decoder_of(cls), own_name(cls)
-    if decode is None or name is None:
+    decode = _decoder_of(cls) if typed else _restorer_of(cls)
+    if decode is None:
         return NOTHING
     try:
         tail = tail_of("class", name)
@@ -44,6 +50,15 @@ def read(text: str | bytes, cls: Any) -> Any:
         return decode(text[len(HEAD) : -len(tail)])
     except Exception:  # noqa: BLE001 - it is raised again, with its place, on the walk
         return NOTHING
+
+
+@lru_cache(maxsize=512)
+def _restorer_of(cls: Any) -> Callable[[str], Any] | None:
+    """What makes an instance of a class again from the JSON of its fields."""
+    kind = kind_of(cls)
+    if kind is None or kind.form != "class":
+        return None
+    return lambda text: kind.restore(cls, _decode(text), trusted=True)
 
 
 @lru_cache(maxsize=512)
