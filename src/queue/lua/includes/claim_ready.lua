@@ -1,5 +1,6 @@
 --- @include add_delayed when needed
 --- @include claim_job
+--- @include enter_active
 --- @include held_group when needed
 --- @include key_of
 --- @include maintain_group
@@ -82,9 +83,6 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
     end
   end
   if shared[1] then spendBudgets(base, shared, starts, now) end
-  if #ids > 0 then
-    redis.call('SADD', keyOf(base, workflow, 'active'), unpack(ids))
-    redis.call('ZADD', keyOf(base, nil, 'active'), unpack(leases))
-  end
+  if ids[1] then enterActive(base, workflow, ids, leases) end
   return #ids, refused and math.max(again, now + 1) or nil, aside
 end

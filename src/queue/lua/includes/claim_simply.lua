@@ -1,4 +1,5 @@
 --- @include claim_job when needed
+--- @include enter_active
 --- @include forget_groups
 --- @include key_of
 --- @include maintain_group
@@ -62,9 +63,6 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
     end
   end
   forgetGroups(base, workflow, full)
-  if ids[1] then
-    redis.call('SADD', keyOf(base, workflow, 'active'), unpack(ids))
-    redis.call('ZADD', keyOf(base, nil, 'active'), unpack(leases))
-  end
+  if ids[1] then enterActive(base, workflow, ids, leases) end
   return #ids
 end
