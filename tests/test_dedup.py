@@ -16,6 +16,7 @@ from lanner import (
     WorkflowNamespace,
 )
 from lanner.queue import Claim, Failed, Failure, Job, Namespace, Outcome
+from lanner.queue.queue import Added
 from lanner.queue.scripts.loader import load
 from support.jobs import Desk, Look, results_of, worker_of
 from support.proxy import Proxy
@@ -102,6 +103,31 @@ async def test_a_retained_id_is_free_when_its_record_is_gone(namespace: Namespac
         look("DEL", "q:j:a")
         second = await queue.add("second", id="a", unique="retained")
         assert await second.wait(20) == "second"
+
+
+@pytest.mark.parametrize("unique", ["live", "retained"])
+@pytest.mark.parametrize("how", ["alone", "delayed", "together"])
+@pytest.mark.parametrize("end", ["completed", "cancelled"])
+async def test_a_job_whose_id_is_used_again_is_not_listed_as_its_life_before(
+    namespace: Namespace, look: Look, end: str, how: str, unique: Literal["live", "retained"]
+) -> None:
+    queue = namespace.queue("q")
+    first = await queue.add("first", id="a", result_ttl=HOUR)
+    if end == "cancelled":
+        await first.cancel()
+    else:
+        async with worker_of(queue, Desk(is_open=True)):
+            await first.wait(20)
+    # its time is over
+    look("DEL", "q:j:a")
+    assert look("ZSCORE", f"q:{end}", "a") is not None
+    if how == "together":
+        new = [queue.prepare("second", Added(id=id, unique=unique), {}) for id in ("b", "a")]
+        await queue.send_many(new)
+    else:
+        await queue.add("second", id="a", unique=unique, run_in=HOUR if how == "delayed" else None)
+    assert look("ZSCORE", f"q:{end}", "a") is None
+    assert await queue.job("a").state() == ("delayed" if how == "delayed" else "waiting")
 
 
 async def test_a_failed_id_collides_until_it_is_retried_or_removed(namespace: Namespace) -> None:

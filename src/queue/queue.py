@@ -195,6 +195,7 @@ class Queue(Listing, Stream):
             fields = {**self._fields, **pack_options(options, OF_A_JOB)} if options else self._fields
             group = "" if where.group is None else check_free_id(where.group, "group")
             rest = Spec(run="", group=group, trace=where.trace, delay=delay, due=due, **fields).rest()
+        unique = check_choice(where.unique, "unique", ("live", "retained"))
         id, run = new_names()
         return NewJob(
             self.id,
@@ -203,7 +204,7 @@ class Queue(Listing, Stream):
             rest,
             data,
             at,
-            check_choice(where.unique, "unique", ("live", "retained")),
+            "fresh" if where.id is None else unique,
             dedup=_dedup(where),
         )
 

@@ -154,7 +154,7 @@ class Simulation:
                 f"workflow {made.id!r} has an async get_group_id, which cannot be asked here: give the job its group="
             )
         new = made.new_job(input, {**rest, "id": id}, group=group)
-        if new.dedup or new.unique != "live":
+        if new.dedup or new.unique == "retained":
             raise InvalidArgumentError("throttle=, debounce= and unique= are not simulated: leave them out")
         spec = msgspec.json.decode(new.spec, type=Spec)
         entry = Entry(self.world, made, made.function, id=id, spec=spec, data=new.data)

@@ -14,8 +14,9 @@ MOST_AT_ONCE: Final = 200
 class NewJob(msgspec.Struct, frozen=True):
     """A job as it is sent: its spec in two parts, its nonce ``run`` and the ``rest``.
 
-    ``at``: empty for now, ``+ms`` from now, or an instant in ms. ``waiter``: who hears of it from the start, as
-    ``waiters process`` or ``watchers process``. ``dedup``: ``throttle ms key`` or ``debounce ms key``.
+    ``at``: empty for now, ``+ms`` from now, or an instant in ms. ``unique``: ``live``, ``retained``, or ``fresh`` where
+    the id was made up. ``waiter``: who hears of it from the start, as ``waiters process`` or ``watchers process``.
+    ``dedup``: ``throttle ms key`` or ``debounce ms key``.
     """
 
     workflow: str

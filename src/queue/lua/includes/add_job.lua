@@ -11,9 +11,10 @@
 --- @include state_of
 
 --- Add one job. `at`: empty for now, `+ms` from now, an instant, or `parked` (it waits for children). `unique`: live |
---- retained. `waiter`: empty, or a process that waits for the end, or watches, from the start (`waiters process` |
---- `watchers process`). `dedup`: empty, or `throttle ms key` | `debounce ms key`. An ended job of the id is replaced where
---- `unique` allows it: what is left of that life is erased first.
+--- retained | fresh (its id was made up: nobody has had it). `waiter`: empty, or a process that waits for the end, or
+--- watches, from the start (`waiters process` | `watchers process`). `dedup`: empty, or `throttle ms key` |
+--- `debounce ms key`. An ended job of the id is replaced where `unique` allows it: what is left of that life is erased
+--- first.
 --- Returns '' when added (or when it was added by this very call before), else nonce, state and id of the job that stands
 --- in its place.
 local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup, now)
@@ -35,7 +36,7 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
     end
     redis.call('ZREM', keyOf(base, workflow, state), id)
     eraseJob(base, workflow, id, existing[3])
-  else
+  elseif unique ~= 'fresh' then
     forgetEnded(base, workflow, id)
   end
   if dedup ~= '' then openWindow(base, workflow, id, spec.run, dedup) end

@@ -1,5 +1,6 @@
 --- @include arm_wake
 --- @include first_instant
+--- @include forget_ended
 --- @include front_of
 --- @include key_of
 --- @include read_clock
@@ -30,9 +31,7 @@ local function addSimply()
   else
     redis.call('HSET', job, 'data', ARGV[12], 'spec', spec)
   end
-  -- of a record that has expired, the entry may still stand there
-  redis.call('ZREM', own .. 'completed', id)
-  redis.call('ZREM', own .. 'cancelled', id)
+  if ARGV[6] ~= 'fresh' then forgetEnded(base, workflow, id) end
   redis.call('ZADD', own .. 'ready', frontOf(0) + redis.call('INCR', own .. 'pc'), 'j:' .. id)
   armWake(base, workflow)
   writeReceipt(base, producer, number, { '' })

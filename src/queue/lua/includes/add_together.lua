@@ -1,6 +1,7 @@
 --- @include add_job when needed
 --- @include arm_wake
 --- @include emit_event
+--- @include forget_ended
 --- @include front_of
 --- @include key_of
 --- @include maintain_group
@@ -12,9 +13,12 @@
 --- `jobs`: lists of their `ids`, `nonces` and `data`, and what they share with others (`like`: rest of the spec, unique,
 --- waiter, spec). Enters an answer a job into `answers`.
 local function addTogether(base, workflow, jobs, now, answers)
-  local ids, nonces, data, like, keys = jobs.ids, jobs.nonces, jobs.data, jobs.like, {}
+  local ids, nonces, data, like, keys, named = jobs.ids, jobs.nonces, jobs.data, jobs.like, {}, {}
   local key = keyOf(base, workflow, 'j', '')
-  for i, id in ipairs(ids) do keys[i] = key .. id end
+  for i, id in ipairs(ids) do
+    keys[i] = key .. id
+    if like[i][2] ~= 'fresh' then named[#named + 1] = id end
+  end
   if redis.call('EXISTS', unpack(keys)) > 0 then
     for i, id in ipairs(ids) do
       local rest, unique, waiter = unpack(like[i])
@@ -23,12 +27,7 @@ local function addTogether(base, workflow, jobs, now, answers)
     end
     return
   end
-  -- of a record that has expired, the entry may still stand there
-  local completed, cancelled = keyOf(base, workflow, 'completed'), keyOf(base, workflow, 'cancelled')
-  if redis.call('EXISTS', completed, cancelled) > 0 then
-    redis.call('ZREM', completed, unpack(ids))
-    redis.call('ZREM', cancelled, unpack(ids))
-  end
+  if named[1] then forgetEnded(base, workflow, unpack(named)) end
   local counter = redis.call('INCRBY', keyOf(base, workflow, 'pc'), #ids) - #ids
   local created, singles, lines = string.format('{"created":%.0f,"run":"', now), {}, {}
   local emits = readLimits(base, workflow).stream > 0

@@ -1,7 +1,7 @@
 --- @include key_of
 
---- An id is used again whose record has expired: its entry among the ended jobs may still stand there.
-local function forgetEnded(base, workflow, id)
-  redis.call('ZREM', keyOf(base, workflow, 'completed'), id)
-  redis.call('ZREM', keyOf(base, workflow, 'cancelled'), id)
+--- Ids may be used again whose records have expired: their entries among the ended jobs may still stand there.
+local function forgetEnded(base, workflow, ...)
+  redis.call('ZREM', keyOf(base, workflow, 'completed'), ...)
+  redis.call('ZREM', keyOf(base, workflow, 'cancelled'), ...)
 end
