@@ -32,6 +32,7 @@ class Engine:
     """The inside of one run.
 
     Attributes:
+        loop: The event loop that it was made in.
         program: What it runs.
         spec: The job's options.
         failures: Attempts that have failed before this one.
@@ -47,7 +48,7 @@ class Engine:
         undoing: Whether compensations run now.
     """
 
-    __slots__ = ("_loop", "calls", "ending", "failures", "journal", "observed", "program", "spec", "tasks",
+    __slots__ = ("calls", "ending", "failures", "journal", "loop", "observed", "program", "spec", "tasks",
                  "thread", "undoing", "undos", "undos_known", "values")  # fmt: skip
 
     def __init__(
@@ -61,11 +62,11 @@ class Engine:
         values: Values,
         observed: ObservedAttempt | None,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self.program = program
         self.spec = spec
         self.failures = failures
-        self.calls = Calls(owner, journal.recorded, self._loop, program.quiet)
+        self.calls = Calls(owner, journal.recorded, self.loop, program.quiet)
         self.journal = journal
         self.values = values
         self.observed = observed
@@ -270,7 +271,7 @@ class Engine:
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Run a plain function in a thread, which goes on when the caller is cancelled; the run ends after it."""
         # a pair and not set_exception, which refuses StopIteration
-        future: asyncio.Future[tuple[T, BaseException | None]] = self._loop.create_future()
+        future: asyncio.Future[tuple[T, BaseException | None]] = self.loop.create_future()
         work = self.program.threads.submit(function, partial(self._thread_ended, future))
         self.calls.threads += 1
         try:
@@ -315,7 +316,7 @@ class Engine:
         except BaseException:
             coroutine.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(self._tracked(coroutine), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._tracked(coroutine), self.loop)
         try:
             return future.result()
         except concurrent.futures.CancelledError:

@@ -39,9 +39,9 @@ class Run:
         error: What the attempt has failed with; None when it has not, or with what was undone after it.
     """
 
-    __slots__ = ("_calls", "_ending", "_engine", "_failures", "_finish", "_forced", "_future", "_input", "_job_id",
-                 "_journal", "_loop", "_main_done", "_outcome", "_over", "_program", "_replaying", "_spec", "_task",
-                 "_timer", "_undoing", "_values", "_work", "ended", "error")  # fmt: skip
+    __slots__ = ("_calls", "_ending", "_engine", "_finish", "_forced", "_future", "_input", "_loop", "_main_done",
+                 "_outcome", "_over", "_program", "_replaying", "_task", "_timer", "_undoing", "_work", "ended",
+                 "error")  # fmt: skip
 
     def __init__(
         self,
@@ -71,16 +71,17 @@ class Run:
         self.ended: EndReason | None = None
         self.error: BaseException | None = None
         self._program = program
-        self._job_id = job_id
-        self._spec = spec
-        self._failures = failures
-        self._journal = journal
         self._finish = finish
-        self._loop = asyncio.get_running_loop()
-        self._values = Values(program.serializer, program.workflow, job_id, program.notes)
         self._engine = Engine(
-            self, program, spec, failures=failures, journal=journal, values=self._values, observed=observed
+            self,
+            program,
+            spec,
+            failures=failures,
+            journal=journal,
+            values=Values(program.serializer, program.workflow, job_id, program.notes),
+            observed=observed,
         )
+        self._loop = self._engine.loop
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None
@@ -137,9 +138,9 @@ class Run:
             context: Context[Any] = Context(self._input, self._engine)
             self._task = self._loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
-            if self._spec.timeout and self.undoing:
+            if self._engine.spec.timeout and self.undoing:
                 # it comes again to where it registered what is to be undone, and may not hang on the way
-                self._replaying = self._loop.call_later(self._spec.timeout / 1000, self._task.cancel)
+                self._replaying = self._loop.call_later(self._engine.spec.timeout / 1000, self._task.cancel)
         else:
             plain: SyncContext[Any] = SyncContext(self._input, self._engine)
             variables = contextvars.copy_context()
@@ -199,7 +200,7 @@ class Run:
     def _returned(self, value: Any) -> None:
         if self._forced is None and self._engine.ending is None:
             try:
-                self._outcome = Completed(self._values.dump(value, "its result"))
+                self._outcome = Completed(self._engine.values.dump(value, "its result"))
             except BaseException as error:  # noqa: BLE001 - a serializer may raise anything: extensions panic so
                 self._outcome = self._decide(error)
 
@@ -212,7 +213,7 @@ class Run:
 
     def _continued(self, signal: ContinueAsNew) -> Outcome:
         try:
-            return Continued(self._values.dump(signal.input, "its next input"))
+            return Continued(self._engine.values.dump(signal.input, "its next input"))
         except BaseException as error:  # noqa: BLE001 - as above
             return self._decide(error)
 
@@ -223,8 +224,8 @@ class Run:
                 self._engine,
                 self._engine.undos,
                 ending,
-                spec=self._spec,
-                failures=self._failures,
+                spec=self._engine.spec,
+                failures=self._engine.failures,
                 rng=self._program.rng,
             )
         except BaseException as error:  # noqa: BLE001 - whatever leaves user code is the job's
@@ -265,7 +266,7 @@ class Run:
         parked = self._calls.parked
         instants = [call.until_ms for call in parked if call.until_ms is not None]
         first = min(instants, default=None)
-        if first is not None and first - self._journal.now_ms() <= self._program.in_place_ms:
+        if first is not None and first - self._engine.journal.now_ms() <= self._program.in_place_ms:
             return
         if self._main_done:
             for call in list(self._calls.open):
@@ -288,14 +289,18 @@ class Run:
                 return Released()
 
     def _timeout_text(self) -> str:
-        text = f"the attempt took longer than its timeout, {self._spec.timeout / 1000:g} s"
+        text = f"the attempt took longer than its timeout, {self._engine.spec.timeout / 1000:g} s"
         steps = ", ".join(sorted(repr(call.path) for call in self._calls.open))
         return text + (f"; steps that were not over: {steps}" if steps else "")
 
     def _decide(self, error: BaseException) -> Retry | Failed | Limited:
         self.error = error
         return decide(
-            error, self._spec, self._failures, non_retryable=self._program.non_retryable, rng=self._program.rng
+            error,
+            self._engine.spec,
+            self._engine.failures,
+            non_retryable=self._program.non_retryable,
+            rng=self._program.rng,
         )
 
     def _end(self, outcome: Outcome, why: str) -> None:
@@ -391,7 +396,7 @@ class Run:
 
     @property
     def _name(self) -> str:
-        return f"workflow {self._program.workflow!r}, job {self._job_id!r}: the run"
+        return f"workflow {self._program.workflow!r}, job {self._engine.values.job_id!r}: the run"
 
 
 def _cancel(task: asyncio.Task[Any] | None) -> None:
