@@ -21,7 +21,7 @@ LONG_WAYS: Final[dict[str, Pieces]] = {
         ("local simply = settleSimply()", "local simply"),
         ("local simply = addSimply()", "local simply"),
         ("local simple, like = instant == '' and", "local simple, like = false and"),
-        ("kind == 'completed' and completeSimply(", "false and completeSimply("),
+        ("if kind == 'completed' then\n    complete", "if false then\n    complete"),
         ("if kind == 'completed' and spec.result_ttl > 0 and", "if false and"),
         ("if namespace.limiters or", "if true or namespace.limiters or"),
         ("assumeNoLimits(base, wants)\nlocal", "local"),

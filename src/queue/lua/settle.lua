@@ -10,7 +10,7 @@ local simply = settleSimply()
 if simply then return simply end
 --- @include apply_outcome when needed
 --- @include assume_no_limits
---- @include complete_simply
+--- @include complete_together
 --- @include end_descendants when needed
 --- @include ended_along
 --- @include enter_claim when needed
@@ -63,10 +63,13 @@ local statuses, over, busy = {}, { released = {}, freed = {}, ended = {}, pushed
 for _, run in ipairs(runs) do
   local kind, workflow, from, number = unpack(ARGV, run, run + 3)
   busy[workflow] = false
-  for i = run + 5, run + 3 + 2 * ARGV[run + 4], 2 do
-    local status = kind == 'completed' and completeSimply(base, workflow, ARGV[i], from, ARGV[i + 1], now, over)
-    statuses[#statuses + 1] = status
-      or applyOutcome(base, kind, workflow, ARGV[i], from, ARGV[i + 1], number, now, over)
+  local first, last = run + 5, run + 3 + 2 * ARGV[run + 4]
+  if kind == 'completed' then
+    completeTogether(base, workflow, first, last, from, now, over, statuses)
+  else
+    for i = first, last, 2 do
+      statuses[#statuses + 1] = applyOutcome(base, kind, workflow, ARGV[i], from, ARGV[i + 1], number, now, over)
+    end
   end
 end
 releaseActive(base, over.released)

@@ -4,45 +4,49 @@
 --- @include key_of
 --- @include maintain_group
 --- @include read_limits
+--- @include read_unstarted
 --- @include unclaimable_at_once
 local GROUP = 103 -- 'g'
 
 --- Claim up to `room` of a workflow's runnable jobs into `claims` and `claimed`, as `claimReady` does, where nothing limits
 --- the rate and no events are written. Returns how many were claimed.
 local function claimSimply(base, workflow, index, room, token, lease, now, claims, claimed)
-  local ready, jobs, deadline = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), now + lease
+  local ready, jobs = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', '')
   local waiting, running = keyOf(base, workflow, 'g', ''), keyOf(base, workflow, 'ga', '')
+  -- as texts: a number is written anew for each command
+  local deadline, started = string.format('%.0f', now + lease), string.format('%.0f', now)
   local ids, leases, tries, most, full = {}, {}, 0, readLimits(base, workflow).group, {}
   while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE do
     local popped = redis.call('ZPOPMIN', ready, room - #ids)
     if not popped[1] then break end
-    local held = {}
-    for i = 1, #popped, 2 do
-      if string.byte(popped[i]) == GROUP then held[#held + 1] = running .. string.sub(popped[i], 3) end
-    end
-    -- most often no job of any of them runs
-    local none = held[1] and redis.call('EXISTS', unpack(held)) == 0
+    local none = nil
     -- the best place of a group that stands in line again: what was popped from behind it goes back
     local soonest = math.huge
     for i = 1, #popped, 2 do
       tries = tries + 1
       local id, place, group, runs = string.sub(popped[i], 3), popped[i + 1], nil, nil
       if string.byte(popped[i]) == GROUP then
+        if none == nil then
+          local held = {}
+          for k = i, #popped, 2 do
+            if string.byte(popped[k]) == GROUP then held[#held + 1] = running .. string.sub(popped[k], 3) end
+          end
+          -- most often no job of any of them runs
+          none = redis.call('EXISTS', unpack(held)) == 0
+        end
         group, runs = id, none and 0 or redis.call('SCARD', running .. id)
         local head = runs < most and redis.call('ZPOPMIN', waiting .. id) or {}
         id, place = head[1], head[2]
       end
       local is = id and true
       if id then
-        local record = redis.call('HMGET', jobs .. id, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-        -- as stateOf has it, a job without a state waits
-        if record[1] or not record[3] or record[4] or record[5] or record[6] or record[7]
-          or string.find(record[3], '"expires":', 1, true) then
-          is = claimJob(base, workflow, index, id, place, token, now, true, claims)
-        else
+        local data, spec = readUnstarted(jobs .. id)
+        if spec and not string.find(spec, '"expires":', 1, true) then
           local n = #claims
-          redis.call('HSET', jobs .. id, 'state', 'active', 'token', token, 'score', place, 'started', now)
-          claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
+          redis.call('HSET', jobs .. id, 'state', 'active', 'token', token, 'score', place, 'started', started)
+          claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, data, spec
+        else
+          is = claimJob(base, workflow, index, id, place, token, now, true, claims)
         end
       end
       if is then

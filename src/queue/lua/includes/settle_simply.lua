@@ -4,6 +4,7 @@
 --- @include push
 --- @include read_clock
 --- @include read_receipt
+--- @include read_unstarted
 --- @include rest_counter
 --- @include result_ttl
 --- @include trim_ended
@@ -39,10 +40,9 @@ local function settleSimply()
   local found, claims, n = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, 0
   for i = 1, math.min(#found, 2 * room), 2 do
     local next = string.sub(found[i], 3)
-    local record = redis.call('HMGET', jobs .. next, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-    -- as stateOf has it, a job without a state waits
-    if record[1] or not record[3] or record[4] or record[5] or record[6] or record[7] then return nil end
-    claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = 1, next, record[2], record[3]
+    local data, spec = readUnstarted(jobs .. next)
+    if not spec then return nil end
+    claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = 1, next, data, spec
     n = n + 4
   end
 
