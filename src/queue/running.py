@@ -37,7 +37,6 @@ class Runs:
         self._call = call
         self._running: dict[Claim, asyncio.Future[Any]] = {}
         self._decided: set[Claim] = set()
-        self._by_job: dict[tuple[str, str], Claim] = {}
         self._of_workflow: dict[str, int] = dict.fromkeys(handlers, 0)
         self._ending, self._over = self._watch_end, self._concluded
         self._timers: dict[Claim, asyncio.TimerHandle] = {}
@@ -74,7 +73,6 @@ class Runs:
     def begin(self, claim: Claim, *, unread: bool = False) -> None:
         """Run a claim; the checkpoints of an ``unread`` one are to be read first."""
         self._leases.hold(claim)
-        self._by_job[claim.workflow, claim.id] = claim
         self._of_workflow[claim.workflow] += 1
         if not self._running:
             self._idle.clear()
@@ -106,8 +104,12 @@ class Runs:
     def control(self, news: list[str]) -> None:
         """News of a running job, from the control list: what, workflow, job, token, text."""
         what, workflow, job_id, token, text = news
-        claim = self._by_job.get((workflow, job_id))
-        if claim is None or claim.token != token:
+        # news are rare, and runs begin all the time: they are in no list by their jobs
+        its = (
+            each for each in self._running if each.id == job_id and each.workflow == workflow and each.token == token
+        )
+        claim = next(its, None)
+        if claim is None:
             if token in self._early:
                 self._early[token].append(news)
             return
@@ -186,8 +188,6 @@ class Runs:
 
     def _conclude(self, claim: Claim, outcome: Outcome) -> None:
         """A claim has its outcome; one that was lost, or had one before, has none to commit."""
-        if self._by_job.get((claim.workflow, claim.id)) is claim:
-            del self._by_job[claim.workflow, claim.id]
         if claim.ended is EndReason.LOST:
             self._leases.let_go(claim)
             logger.warning(

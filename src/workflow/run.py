@@ -176,7 +176,9 @@ class Run:
         else:
             self._returned(value)
             if self._engine.ending is None:
-                # a turn of the loop before the task is done
+                # a turn of the loop before the task is done, which tells nobody then
+                if self._task is not None:
+                    self._task.remove_done_callback(self._task_ended)
                 self._main_ended()
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
