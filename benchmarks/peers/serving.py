@@ -5,6 +5,7 @@ Everything that is measured in the process is measured here, the same way for al
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -185,6 +186,9 @@ def serve(peer_class: type[Peer]) -> NoReturn:
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # a peer that prints does not garble the answers
     logging.disable(logging.WARNING)
+    # as `lanner worker` does it for its process, and here for everybody
+    gc.freeze()
+    gc.set_threshold(10_000)
     uvloop.run(_serve(peer_class, output))
     output.close()
     os._exit(0)  # some peers leave threads behind

@@ -31,6 +31,8 @@ from .target import Target, load_target
 
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s [%(process)d] %(message)s"
 STANDARD_INPUT: Final = 0
+# between two looks of the garbage collector: those of some hundred small jobs
+NEW_OBJECTS: Final = 10_000
 
 logger: Final = logging.getLogger(__name__)
 
@@ -55,8 +57,7 @@ def run_worker(arguments: WorkerArguments) -> int:
         raise MisuseError(str(error)) from error
     name, make_loop = _loop()
     _announce(target, arguments, name)
-    # what has been imported stays: the garbage collector need not go through it again and again
-    gc.freeze()
+    _spare_the_collector()
     try:
         with asyncio.Runner(loop_factory=make_loop) as runner:
             runner.run(_work(worker, _queues_of(target), lifeline=arguments.lifeline))
@@ -66,6 +67,15 @@ def run_worker(arguments: WorkerArguments) -> int:
         _say(f"lanner worker: {error}")
         return Exit.FAILED
     return Exit.STOPPED
+
+
+def _spare_the_collector() -> None:
+    """Have the garbage collector look at less, and less often."""
+    # what has been imported stays: it need not go through that again and again
+    gc.freeze()
+    # by default it looks for cycles in the midst of each handful of jobs, which are gone without it when they end
+    if gc.isenabled() and gc.get_threshold()[0] < NEW_OBJECTS:
+        gc.set_threshold(NEW_OBJECTS)
 
 
 async def _work(worker: Worker, queues: Namespace, *, lifeline: bool) -> None:

@@ -94,7 +94,7 @@ class Attempt:
             failures=claim.failures,
             journal=ClaimJournal(claim, attempts.recorder),
             observed=self._observed,
-            finish=self.finish,
+            finisher=self,
         )
         if claim.steps and run.undoing:
             claim.spared = SPARED

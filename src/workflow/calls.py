@@ -2,7 +2,7 @@
 
 import asyncio
 import contextvars
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
 from ..errors import StepError
@@ -123,7 +123,8 @@ class Calls:
     ) -> None:
         self._owner: Owner | None = owner
         self.recorded = dict(recorded)
-        self.open: set[Call] = set()
+        # dicts, which are nothing to the garbage collector while they are empty, as sets are not
+        self.open: dict[Call, None] = {}
         self.threads = 0
         self.ended = ""
         self.returned = False
@@ -132,15 +133,15 @@ class Calls:
         self._loop = loop
         self._root: Scope | None = None
         self._busy = 0
-        self._parked: set[Call] = set()
+        self._parked: dict[Call, None] = {}
         self._activity = 0
         self._last = 0.0
         self._watch: asyncio.Handle | None = None
 
     @property
-    def parked(self) -> set[Call]:
+    def parked(self) -> Collection[Call]:
         """The calls that wait for an instant or an event."""
-        return self._parked
+        return self._parked.keys()
 
     @property
     def refusing(self) -> bool:
@@ -203,7 +204,7 @@ class Calls:
             outer.inner += 1
         call.task = asyncio.current_task()
         call.open = True
-        self.open.add(call)
+        self.open[call] = None
         self._busy += 1
         self._moved()
         return call
@@ -227,7 +228,7 @@ class Calls:
     def leave(self, call: Call) -> None:
         """The call returns or raises."""
         call.open = False
-        self.open.discard(call)
+        self.open.pop(call, None)
         if call.inner == 0:
             self._busy -= 1
         outer = call.outer
@@ -245,7 +246,7 @@ class Calls:
         """Wait for some seconds (None: for ever) or until the call is told; other steps of the run may go on."""
         call.waiter = waiter = self._loop.create_future()
         timer = None if delay is None else self._loop.call_later(delay, _wake, waiter)
-        self._parked.add(call)
+        self._parked[call] = None
         self._busy -= 1
         self.watch()
         try:
@@ -254,7 +255,7 @@ class Calls:
             if timer is not None:
                 timer.cancel()
             call.waiter = None
-            self._parked.discard(call)
+            self._parked.pop(call, None)
             self._busy += 1
 
     def tell(self, event: str) -> None:

@@ -2,8 +2,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -28,6 +27,14 @@ LAST_CALL: Final = 1.0
 logger = logging.getLogger(__name__)
 
 
+class Finisher(Protocol):
+    """What a run is for."""
+
+    def finish(self, outcome: Outcome) -> None:
+        """The run is over."""
+        ...
+
+
 class Run:
     """One attempt at a job: it drives the workflow's function and tells what that ended in.
 
@@ -39,7 +46,7 @@ class Run:
         error: What the attempt has failed with; None when it has not, or with what was undone after it.
     """
 
-    __slots__ = ("_calls", "_ending", "_engine", "_finish", "_forced", "_future", "_input", "_loop", "_main_done",
+    __slots__ = ("_calls", "_ending", "_engine", "_finisher", "_forced", "_future", "_input", "_loop", "_main_done",
                  "_outcome", "_over", "_program", "_replaying", "_task", "_timer", "_undoing", "_work", "ended",
                  "error")  # fmt: skip
 
@@ -53,7 +60,7 @@ class Run:
         failures: int,
         journal: Journal,
         observed: ObservedAttempt | None = None,
-        finish: Callable[[Outcome], None] | None = None,
+        finisher: Finisher | None = None,
     ) -> None:
         """Make a run; nothing happens before ``start`` or ``execute``.
 
@@ -65,13 +72,13 @@ class Run:
             failures: Attempts that have failed before this one.
             journal: Where its checkpoints are.
             observed: What the attempt tells of itself, where anybody wants to know.
-            finish: Called with the outcome as soon as nothing of the run goes on, a turn of the loop before whoever
-                awaits it hears of it.
+            finisher: Whose ``finish`` is called with the outcome as soon as nothing of the run goes on, a turn of the
+                loop before whoever awaits it hears of it.
         """
         self.ended: EndReason | None = None
         self.error: BaseException | None = None
         self._program = program
-        self._finish = finish
+        self._finisher = finisher
         self._engine = Engine(
             self,
             program,
@@ -390,9 +397,9 @@ class Run:
             self._timer.cancel()
         self._over = True
         self._engine.close()
-        finish, self._finish = self._finish, None
-        if finish is not None:
-            finish(outcome)
+        finisher, self._finisher = self._finisher, None
+        if finisher is not None:
+            finisher.finish(outcome)
         if not self._future.done():
             self._future.set_result(outcome)
 

@@ -1,8 +1,8 @@
 --- @include apply_outcome when needed
 --- @include key_of
---- @include publish_end
 --- @include read_limits
 --- @include result_ttl
+--- @include say_end
 
 --- Complete the jobs of a workflow that stand in ARGV from `first` to `last` (id, result), claimed with one token, each as
 --- `applyOutcome` does, and in few commands where it takes little: it has no parent and no children, nobody watches it or
@@ -45,7 +45,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
       end
       if record[3] then
         local run = string.match(spec, '^"run":"([^"]*)"', string.find(spec, '"run":', 1, true))
-        publishEnd(base, workflow, id, { run = run }, 'completed', result, true, { record[3], false }, over.pushed)
+        sayEnd(base, record[3], 'completed', workflow, id, run, result, true, over.pushed)
       end
     end
     statuses[#statuses + 1] = status or applyOutcome(base, 'completed', workflow, id, token, result, '', now, over)

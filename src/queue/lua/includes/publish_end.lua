@@ -1,7 +1,6 @@
 --- @include announce when needed
 --- @include emit_event
---- @include published_whole
---- @include push
+--- @include say_end
 
 --- Push a job's end to the processes that wait for it, those that watch it, and the stream of events. A long text is
 --- announced, and read by who wants it, unless nothing is kept to read (`kept` false). `told`: as `readTold` gives it.
@@ -10,15 +9,5 @@ local function publishEnd(base, workflow, id, spec, state, text, kept, told, gat
   emitEvent(base, workflow, state, id)
   local waiters, watchers = told[1], told[2]
   if watchers then announce(base, workflow, id, spec.run, state, text, watchers) end
-  if not waiters then return end
-  if kept and #text > PUBLISHED_WHOLE then state, text = 'ended', '' end
-  local said = gathered and gathered[waiters]
-  if said then
-    local n = #said
-    said[n + 1], said[n + 2], said[n + 3], said[n + 4], said[n + 5] = state, workflow, id, spec.run, text
-  elseif gathered then
-    gathered[waiters] = { state, workflow, id, spec.run, text }
-  else
-    push(base, waiters, { state, workflow, id, spec.run, text })
-  end
+  if waiters then sayEnd(base, waiters, state, workflow, id, spec.run, text, kept, gathered) end
 end
