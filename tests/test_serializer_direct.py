@@ -28,6 +28,10 @@ class Bounded(msgspec.Struct, rename="camel"):
     anything: Any = None
 
 
+class Positional(msgspec.Struct, array_like=True):
+    number: int
+
+
 @dataclass
 class Checked:
     number: float
@@ -53,7 +57,7 @@ class Slotted:
     inner: Plain | None = None
 
 
-CLASSES: tuple[Any, ...] = (Plain, Bounded, Checked, Elaborate, Numbered, Slotted)
+CLASSES: tuple[Any, ...] = (Plain, Bounded, Positional, Checked, Elaborate, Numbered, Slotted)
 NAMES = ("text", "count", "share", "tags", "more", "atLeast", "anything", "number", "price", "by_number", "inner")
 numbers = st.integers() | st.floats() | st.sampled_from([0, -1, 2**53, 2**53 + 1, 2**64, 10**30, 1e300, -0.0])
 scalars = st.none() | st.booleans() | numbers | st.text(st.characters(codec=None), max_size=5)
@@ -82,12 +86,13 @@ def assert_same(text: str, cls: Any) -> None:
     assert came_of(lambda: loads(text, cls, convert=False)) == came_of(lambda: loads(data, cls, convert=False))
 
 
-@given(objects, st.sampled_from(CLASSES), st.sampled_from(CLASSES), separators)
+@given(objects | values, st.sampled_from(CLASSES), st.sampled_from(CLASSES), separators)
 @example({"text": "", "share": 1}, Plain, Plain, COMPACT)
 @example({"price": 1.10}, Elaborate, Elaborate, COMPACT)
 @example({"by_number": {"1": "x"}}, Numbered, Numbered, COMPACT)
 @example({"atLeast": 0}, Bounded, Bounded, COMPACT)
 @example({"number": -1}, Checked, Checked, COMPACT)
+@example([1], Positional, Positional, COMPACT)
 def test_what_was_written_is_read_the_same_on_both_ways(fields: Any, cls: Any, named: Any, between: Any) -> None:
     name = f"{named.__module__}:{named.__qualname__}"
     envelope = {"json": fields, "meta": {"values": [["class", name]], "v": 1}}

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from lanner.queue import Claim, Namespace
+from lanner.queue.validation import MAX_FREE_ID
 from support.client import Client
 from support.servers import PrivateServer, Server
 from support.ways import LONG_WAYS, Pieces, Way
@@ -280,6 +281,16 @@ def test_who_leaves_work_behind_wakes_another(server: Server, namespace_id: str)
             story.everywhere("DEL", ":a:wake")
             story.send(["worker", number, 30_000, 1, 0, "a", 1])
             assert all(story.everywhere("EXISTS", ":a:wake"))
+
+
+def test_a_job_of_the_longest_id_has_a_slot_among_many(server: Server, namespace_id: str) -> None:
+    ids = [*("-_.0 ~"[number] * MAX_FREE_ID for number in range(6)), *(f"j{number}" for number in range(20))]
+    with telling(server, namespace_id, 0) as story:
+        jobs = [part for id in ids for part in (id, "nonce", "data")]
+        story.produce("add", ["a", "}", "", "live", "", "", len(ids), *jobs])
+        story.send(["worker", 3, 30_000, len(ids), 0, "a", len(ids)])
+        assert [set(slots) for slots in story.everywhere("SMEMBERS", ":a:active")] == [set(ids)] * len(story.ways)
+        story.compare()
 
 
 GROUPS: Final = ("g", "h")

@@ -70,6 +70,8 @@ def _decoder_of(cls: Any) -> Callable[[str], Any] | None:
         described = inspect.type_info(cls)
     except Exception:  # noqa: BLE001 - annotations are expressions of the user's, which may raise anything
         return None
+    if isinstance(described, inspect.StructType) and described.array_like:
+        return None  # JSON has these as lists, and we as objects of fields
     fields = described.fields if isinstance(described, inspect.DataclassType | inspect.StructType) else ()
     if not all(_is_plain(field.type) for field in fields):
         return None

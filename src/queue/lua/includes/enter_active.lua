@@ -1,7 +1,8 @@
 --- @include key_of
 local MANY = 16
--- of few short members Redis makes a list that it searches from its beginning; a longer one undoes that for good
-local LONG = string.rep('-', 256)
+-- of few short members Redis makes a list that it searches from its beginning; a longer one, which is no job's id, undoes
+-- that for good
+local LONG = string.rep('\n', 256)
 
 --- Jobs of a workflow have been claimed: they take a slot of it each and one of the namespace. `ids`: their ids; `leases`:
 --- deadline and `workflow:id` of each.
