@@ -98,6 +98,13 @@ def look(server: Server, namespace_id: str) -> Iterator[Look]:
 
 
 @pytest.fixture
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that says nothing is given up sooner."""
+    monkeypatch.setattr("lanner.queue.subscription.QUIET", 1.0)
+    monkeypatch.setattr("lanner.queue.subscription.ANSWERS_WITHIN", 3.0)
+
+
+@pytest.fixture
 async def proxy(server: Server, namespace_id: str) -> AsyncIterator[Proxy]:
     """A proxy in front of the shared server; it goes before the check for leftovers."""
     assert namespace_id

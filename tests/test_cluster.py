@@ -11,29 +11,20 @@ from redis.asyncio.cluster import ClusterNode
 
 from lanner import Context, WorkflowNamespace
 from lanner.errors import RedisUnavailableError
-from lanner.queue import Claim, Namespace
+from lanner.queue import Namespace
 from support.fleets import Cluster, open_cluster
-from support.jobs import PATIENCE, Desk, results_of
+from support.jobs import PATIENCE, Desk, echo, results_of
 from support.leftovers import check_namespaces
 from support.servers import ProcessServer
 from support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("impatience")
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     with open_cluster() as cluster:
         yield cluster
-
-
-@pytest.fixture(autouse=True)
-def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that says nothing is given up sooner."""
-    monkeypatch.setattr("lanner.queue.subscription.QUIET", 1.0)
-    monkeypatch.setattr("lanner.queue.subscription.ANSWERS_WITHIN", 3.0)
-
-
-async def echo(claim: Claim) -> str:
-    return claim.data
 
 
 def namespace_on(cluster: Cluster, master: ProcessServer) -> str:

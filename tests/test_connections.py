@@ -11,10 +11,10 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from lanner.errors import DataModelError, InvalidArgumentError, RedisUnavailableError, ServerVersionError
-from lanner.queue import Claim, Namespace
+from lanner.queue import Namespace
 from lanner.queue.runtime import check_version
 from lanner.queue.scripts.loader import load
-from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, echo, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import PrivateServer, Server
 from support.waiting import wait_until
@@ -23,10 +23,6 @@ from support.waiting import wait_until
 MAKE: Any = redis.asyncio.Redis
 POOL: Any = redis.asyncio.ConnectionPool
 BLOCKING_POOL: Any = redis.asyncio.BlockingConnectionPool
-
-
-async def echo(claim: Claim) -> str:
-    return claim.data
 
 
 async def works(namespace: Namespace) -> None:

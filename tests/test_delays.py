@@ -8,16 +8,12 @@ from functools import partial
 import pytest
 
 from lanner.errors import JobCancelledError, JobFailedError
-from lanner.queue import Claim, Job, Namespace
-from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
+from lanner.queue import Job, Namespace
+from support.jobs import PATIENCE, Desk, Look, echo, results_of, worker_of
 from support.servers import Server
 from support.waiting import wait_until
 
 MANY = 450  # more than two batches of promotions
-
-
-async def echo(claim: Claim) -> str:
-    return claim.data
 
 
 @pytest.mark.parametrize("delay", [0.05, timedelta(milliseconds=310)])

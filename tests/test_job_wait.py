@@ -16,16 +16,12 @@ from lanner.errors import (
 )
 from lanner.queue import Claim, Namespace
 from lanner.queue.connection import Connector
-from support.jobs import PATIENCE, Desk, worker_of
+from support.jobs import PATIENCE, Desk, echo, worker_of
 from support.proxy import Proxy
 from support.servers import Server
 from support.waiting import wait_until
 
 MANY = 1000
-
-
-async def echo(claim: Claim) -> str:
-    return claim.data
 
 
 async def test_a_thousand_waits_share_one_connection(namespace_id: str, proxy: Proxy) -> None:

@@ -14,14 +14,10 @@ from redis.credentials import CredentialProvider
 from lanner.errors import RedisUnavailableError
 from lanner.queue import Claim, Namespace, Worker
 from lanner.queue.scripts.claiming import settle, sweep_claims
-from support.jobs import PATIENCE, Desk, Look, is_refused, results_of, worker_of
+from support.jobs import PATIENCE, Desk, Look, echo, is_refused, results_of, worker_of
 from support.proxy import Proxy
 from support.servers import PrivateServer, Server
 from support.waiting import wait_until
-
-
-async def echo(claim: Claim) -> str:
-    return claim.data
 
 
 def about_redis(caplog: pytest.LogCaptureFixture) -> list[str]:

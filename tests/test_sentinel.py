@@ -9,30 +9,21 @@ import pytest
 from redis.asyncio.sentinel import Sentinel
 
 from lanner.errors import InvalidArgumentError, RedisUnavailableError
-from lanner.queue import Claim, Namespace
+from lanner.queue import Namespace
 from support.fleets import SERVICE, Watched, open_watched
-from support.jobs import PATIENCE, Desk, results_of
+from support.jobs import PATIENCE, Desk, echo, results_of
 from support.leftovers import check_namespaces
 from support.waiting import wait_until
 
 FATES = ["is told", "is killed", "hangs"]
+
+pytestmark = pytest.mark.usefixtures("impatience")
 
 
 @pytest.fixture
 def watched() -> Iterator[Watched]:
     with open_watched() as watched:
         yield watched
-
-
-@pytest.fixture(autouse=True)
-def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that says nothing is given up sooner."""
-    monkeypatch.setattr("lanner.queue.subscription.QUIET", 1.0)
-    monkeypatch.setattr("lanner.queue.subscription.ANSWERS_WITHIN", 3.0)
-
-
-async def echo(claim: Claim) -> str:
-    return claim.data
 
 
 async def become(watched: Watched, fate: str) -> None:

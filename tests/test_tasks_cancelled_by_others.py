@@ -8,7 +8,7 @@ import pytest
 from lanner import JobFailedError
 from lanner.errors import LannerError
 from lanner.queue import Claim, Namespace
-from support.jobs import PATIENCE, results_of, worker_of
+from support.jobs import PATIENCE, echo, results_of, worker_of
 
 SEVERAL = 6
 TURNS = range(9)
@@ -19,10 +19,6 @@ def cancel_tasks(*names: str) -> None:
     for task in asyncio.all_tasks():
         if task.get_name() in names:
             task.cancel()
-
-
-async def echo(claim: Claim) -> str:
-    return claim.data
 
 
 @pytest.mark.parametrize("opened", [True, False], ids=["opened", "opening"])

@@ -20,6 +20,11 @@ RELIES_ON_WAKING: Final = 120.0
 PATIENCE: Final = 60.0
 
 
+async def echo(claim: Claim) -> str:
+    """A handler that gives the payload back."""
+    return claim.data
+
+
 class Desk:
     """A handler whose jobs run until the test lets them go.
 
