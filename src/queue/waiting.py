@@ -102,12 +102,12 @@ class Waiters:
         """A waiter hears of ends no more; the last of a job that goes on takes the process off its record."""
         if waiter.timer is not None:
             waiter.timer.cancel()
-        key = (waiter.workflow, waiter.id)
+        key, future = (waiter.workflow, waiter.id), waiter.future
         waiters = self._waiting.get(key, [])
         if waiter in waiters:
             waiters.remove(waiter)
         # from now on it counts as done, also to a look that has not been sent
-        given_up = waiter.future.cancel() or waiter.future.cancelled() or waiter.future.exception() is not None
+        given_up = future.cancel() or future.cancelled() or future.exception() is not None
         if not waiters and self._waiting.pop(key, None) is not None and given_up:
             self._unregister(key, "waiters")
 

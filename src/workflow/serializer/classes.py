@@ -69,9 +69,9 @@ def _is_harmless(factory: Any) -> bool:
     return (get_origin(factory) or factory) in _HARMLESS_FACTORIES
 
 
-def _check_untrusted(cls: type, *, trusted: bool) -> None:
+def _check_untrusted(cls: type) -> None:
     """Refuse a class whose finalizer would run on an instance that only the text asked for."""
-    if not trusted and has_attribute(cls, "__del__"):
+    if has_attribute(cls, "__del__"):
         raise ValueError(f"{cls.__qualname__} has a __del__ method: register() it, or give it as a type")
 
 
@@ -89,7 +89,8 @@ class _Dataclasses:
         return {name: getattr(value, name) for name in _dataclass_names(type_of(value))}
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
-        _check_untrusted(cls, trusted=trusted)
+        if not trusted:
+            _check_untrusted(cls)
         names = _dataclass_names(cls)
         if type_of(payload) is not dict or tuple(payload) != names:
             payload = _values(cls, _dataclass_fields(cls), payload, trusted=trusted)
@@ -128,7 +129,8 @@ class _Attrs:
         return {field.name: getattr(value, field.name) for field in type_of(value).__attrs_attrs__}
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
-        _check_untrusted(cls, trusted=trusted)
+        if not trusted:
+            _check_untrusted(cls)
         instance = object.__new__(cls)
         for name, value in _values(cls, self._fields(cls), payload, trusted=trusted).items():
             object.__setattr__(instance, name, value)
@@ -156,7 +158,8 @@ class _Structs:
         return {wire: getattr(value, name) for wire, name in names}
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
-        _check_untrusted(cls, trusted=trusted)
+        if not trusted:
+            _check_untrusted(cls)
         values = _values(cls, _struct_fields(cls), payload, trusted=trusted)
         if not has_attribute(cls, "__post_init__"):
             return cls(**values)
@@ -205,7 +208,8 @@ class _PydanticModels:
         return {**(value.__pydantic_extra__ or {}), **fields}
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
-        _check_untrusted(cls, trusted=trusted)
+        if not trusted:
+            _check_untrusted(cls)
         values = _values(cls, self._fields(cls), payload, trusted=trusted)
         allows_extra = cls.model_config.get("extra") == "allow"
         private = {
@@ -240,7 +244,8 @@ class _NamedTuples:
         return dict(zip(value._fields, value, strict=True))
 
     def restore(self, cls: Any, payload: Any, *, trusted: bool) -> Any:
-        _check_untrusted(cls, trusted=trusted)
+        if not trusted:
+            _check_untrusted(cls)
         defaults = cls._field_defaults
         fields = (Field(name, name, defaults.get(name, msgspec.NODEFAULT)) for name in cls._fields)
         values: Iterable[Any] = _values(cls, fields, payload, trusted=trusted).values()
