@@ -105,11 +105,12 @@ async def test_other_calls_cost_no_more_however_many_jobs_wait(own_server: Priva
         assert not costs[1][name].keys() & READ_ALL
 
 
-# what these read whole is bounded: fields of limits, checkpoints whose number and size were looked at, 50 departures,
-# the workflows of the namespace and those that its cap refuses
+# what these read whole is bounded: fields of limits, checkpoints whose number and size were looked at, the fields of a
+# record, 50 departures, the workflows of the namespace and those that its cap refuses
 WHOLE_READS = {
     "read_limits": "HGETALL",
     "read_steps": "HGETALL",
+    "read_unstarted": "HGETALL",
     "list_workers": "LRANGE",
     "set_limits": "SMEMBERS",
     "set_paused": "SMEMBERS",

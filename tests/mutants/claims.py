@@ -14,8 +14,8 @@ CLAIMS: Final = (
                 "not record[1] then return '0' end\n  local spec, place",
             ),
             (
-                "record[1] ~= token then return '0' end\n  local spec = ",
-                "not record[1] then return '0' end\n  local spec = ",
+                "silent and record[1] ~= token",
+                "silent and not record[1]",
             ),
             ("record[1] ~= ARGV[8]", "not record[1]"),
         ),

@@ -74,7 +74,7 @@ LIVES: Final = (
         (
             ("redis.call('PEXPIRE', keyOf(base, workflow, 'j', id), ttl)", ""),
             ("redis.call('PEXPIRE', job, ttl)", ""),
-            ("redis.call('PEXPIRE', job, RESULT_TTL)", ""),
+            ("redis.call('PEXPIRE', job, kept)", ""),
             ("redis.call('PEXPIRE', jobs .. id, RESULT_TTL)", ""),
         ),
         (MODEL,),

@@ -88,7 +88,7 @@ COMPLETING: Final = (
     cut("complete_together", "a time to be kept for", "string.find(spec, '\"result_ttl\":', 1, true)", "false"),
     cut("complete_together", "a stream", "readLimits(base, workflow).stream == 0", "true"),
     cut("complete_together", "a group in quotes", "if group or not grouped then", "if true then"),
-    cut("complete_together", "keeps a result no longer", "redis.call('PEXPIRE', job, ttl)"),
+    cut("complete_together", "keeps a result no longer", "redis.call('PEXPIRE', job, kept)"),
     cut("complete_job", "keeps a result no longer", "redis.call('PEXPIRE', job, ttl)"),
     cut("complete_together", "gives up its group", "if group then", "if false then"),
     cut("complete_together", "tells which group is free", "freed[#freed + 1] = group", "n = n"),

@@ -12,7 +12,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
   local jobs, running, silent =
     keyOf(base, workflow, 'j', ''), keyOf(base, workflow, 'ga', ''), readLimits(base, workflow).stream == 0
   -- as texts: a number is written anew for each command
-  local finished, ttl, till = string.format('%.0f', now), tostring(RESULT_TTL), string.format('%.0f', now + RESULT_TTL)
+  local finished, kept, till = string.format('%.0f', now), tostring(RESULT_TTL), string.format('%.0f', now + RESULT_TTL)
   local released, ended, n = nil, nil, 0
   for i = first, last, 2 do
     local id, result, status, group = ARGV[i], ARGV[i + 1], nil, nil
@@ -31,7 +31,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
     end
     if status == '1' then
       redis.call('HSET', job, 'state', 'completed', 'result', result, 'token', '', 'finished', finished)
-      redis.call('PEXPIRE', job, ttl)
+      redis.call('PEXPIRE', job, kept)
       if not released then
         released, ended = over.released[workflow] or {}, over.ended[workflow] or {}
         over.released[workflow], over.ended[workflow] = released, ended
