@@ -88,6 +88,18 @@ async def test_the_garbage_collector_passes_over_what_was_imported(shop: Shop) -
             assert await shop.hold.execute(str(shop.directory), timeout=PATIENCE) > 10_000
 
 
+@pytest.mark.parametrize(("asked", "given"), [(0, 0), (700, 10_000), (50_000, 50_000)])
+async def test_the_garbage_collector_looks_no_more_often_than_it_was_asked_to(
+    shop: Shop, asked: int, given: int
+) -> None:
+    text = MODULE.format(namespace=shop.namespace.id).replace("return os.getpid()", "return gc.get_threshold()[0]")
+    shop.write(f"{text}\ngc.set_threshold({asked})\n")
+    shop.let_go()
+    async with shop.namespace:
+        with shop.worker():
+            assert await shop.hold.execute(str(shop.directory), timeout=PATIENCE) == given
+
+
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.name)
 async def test_a_second_signal_hands_back_at_once_and_uses_no_attempt(shop: Shop, stop: signal.Signals) -> None:
     async with shop.namespace:

@@ -73,8 +73,9 @@ def _spare_the_collector() -> None:
     """Have the garbage collector look at less, and less often."""
     # what has been imported stays: it need not go through that again and again
     gc.freeze()
-    # by default it looks for cycles in the midst of each handful of jobs, which are gone without it when they end
-    if gc.isenabled() and gc.get_threshold()[0] < NEW_OBJECTS:
+    # by default it looks for cycles in the midst of each handful of jobs, which are gone without it when they end; 0 is
+    # for never
+    if gc.isenabled() and 0 < gc.get_threshold()[0] < NEW_OBJECTS:
         gc.set_threshold(NEW_OBJECTS)
 
 
