@@ -8,7 +8,7 @@ import pytest
 
 from lanner.errors import EventTimeoutError, InvalidArgumentError
 from lanner.queue.claim import EndReason
-from lanner.queue.outcome import Released, Retry, Suspended
+from lanner.queue.outcome import Failed, Released, Retry, Suspended
 from lanner.workflow import serializer
 from lanner.workflow.context import Context
 from lanner.workflow.threads import Threads
@@ -226,6 +226,65 @@ async def test_an_event_is_read_as_the_type_that_was_asked_for(threads: Threads)
     assert outcome.failure.message.startswith(
         "workflow 'shop', job 'job-1', step 'approved': event 'approved' cannot be read: "
     )
+
+
+async def test_an_event_that_cannot_be_read_gives_its_place_to_another(
+    threads: Threads, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def workflow(ctx: Context[None]) -> int:
+        return await ctx.step.wait_for_event("number", timeout=timedelta(hours=1), type=int, on_timeout="raise")
+
+    job = MemoryJob(workflow, threads=threads)
+    job.send("number", "one")
+    assert isinstance(await job.attempt(), Retry)
+    outcome = await job.attempt()
+    assert isinstance(outcome, Suspended)
+    assert outcome.events == ("number",)
+    assert "step 'number': event 'number' cannot be read" in caplog.text
+    assert "it waits for another one" in caplog.text
+    job.send("number", "two")
+    assert isinstance(await job.attempt(), Retry)
+    job.send("number", 3)
+    job.send("number", 4)
+    assert await job.attempt() == completed(3)
+    assert list(job.record.events) == [("number", serializer.dumps(4))]
+
+
+async def test_an_event_that_can_be_read_when_the_workflow_was_mended_is_the_one(threads: Threads) -> None:
+    type_of_number: Any = int
+
+    async def workflow(ctx: Context[None]) -> Any:
+        return await ctx.step.wait_for_event("number", type=type_of_number)
+
+    job = MemoryJob(workflow, threads=threads)
+    job.send("number", "one")
+    assert isinstance(await job.attempt(), Retry)
+    type_of_number = str
+    job.send("number", "two")
+    assert await job.attempt() == completed("one")
+
+
+async def test_an_event_that_was_read_before_is_never_given_up(threads: Threads) -> None:
+    type_of_number: Any = int
+    mended = False
+
+    async def workflow(ctx: Context[None]) -> Any:
+        number = await ctx.step.wait_for_event("number", type=type_of_number)
+        if not mended:
+            raise ValueError("not yet")
+        return number
+
+    job = MemoryJob(workflow, threads=threads)
+    job.send("number", 1)
+    assert isinstance(await job.attempt(), Retry)
+    type_of_number = str
+    for _ in range(2):
+        outcome = await job.attempt()
+        assert isinstance(outcome, Retry | Failed)
+        assert "event 'number' cannot be read" in outcome.failure.message
+    type_of_number, mended = int, True
+    job.send("number", 2)
+    assert await job.attempt() == completed(1)
 
 
 async def test_an_event_is_not_taken_by_a_claim_that_is_lost(threads: Threads) -> None:

@@ -97,6 +97,25 @@ async def test_an_event_of_a_type_arrives_as_that_type(ns: WorkflowNamespace) ->
         assert await job.wait(PATIENCE) == Approval("grace")
 
 
+async def test_a_job_that_failed_for_an_event_of_another_type_waits_for_the_right_one_when_it_is_retried(
+    ns: WorkflowNamespace,
+) -> None:
+    async def approve(ctx: Context[None]) -> Approval:
+        return await ctx.step.wait_for_event("approved", type=Approval)
+
+    workflow = ns.create_workflow("flow", run=approve)
+    async with workflow.worker(safety=RELIES_ON_WAKING):
+        job = await workflow.run(None)
+        await job.send_event("approved", {"by": 7})
+        with pytest.raises(JobFailedError, match=r"event 'approved' cannot be read: \$\.by: Expected `str`, got `int`"):
+            await job.wait(PATIENCE)
+        assert (await job.record()).steps == {"approved": 'event?{"json":{"by":7}}'}
+        assert await workflow.retry(job.id)
+        await sleeps(job)
+        await job.send_event("approved", {"by": "grace"})
+        assert await job.wait(PATIENCE) == Approval("grace")
+
+
 async def test_an_event_that_was_taken_is_replayed_and_not_taken_again(ns: WorkflowNamespace) -> None:
     broken = True
 

@@ -8,6 +8,7 @@ A checkpoint is one text: its kind, its state, then what the state carries, as i
 - ``child@<count>``: so many children were started
 - ``wait@<instant>``, ``event@<instant>``: begun, and over at the instant (milliseconds since the epoch)
 - ``event-``: no event came in time
+- ``event?<value>``: an event came that could not be read; later attempts wait for another one, or can read it
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,9 +93,11 @@ FAILED: Final = "!"
 PENDING: Final = "@"
 EXPIRED: Final = "-"
 CANCELLED: Final = "~"
+UNFIT: Final = "?"
 
 EVENT_TAKEN: Final = Kind.EVENT + DONE
 EVENT_EXPIRED: Final = Kind.EVENT + EXPIRED
+EVENT_UNFIT: Final = Kind.EVENT + UNFIT
 CHILD_DONE: Final = Kind.CHILD + DONE
 CHILD_STARTED: Final = Kind.CHILD + PENDING
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..queue.outcome import Failure
-from .journal import CANCELLED, DONE, FAILED, Kind
+from .journal import CANCELLED, DONE, FAILED, UNFIT, Kind
 
 if TYPE_CHECKING:
     from ..queue.job import Record
@@ -28,7 +28,7 @@ def _readable_checkpoint(text: str, notes: Notes) -> str:
         failures, separator, note = text.partition(":")
         return failures + separator + notes.read(note)
     state, rest = text[len(kind) : len(kind) + 1], text[len(kind) + 1 :]
-    if state == DONE:
+    if state in (DONE, UNFIT):
         rest = notes.read_value(rest)
     elif state == FAILED:
         rest = Failure.loads(rest).with_texts(notes.read).dumps()

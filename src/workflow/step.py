@@ -1,17 +1,18 @@
 import contextvars
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from ..errors import EventTimeoutError
+from ..errors import EventTimeoutError, SerializationError
 from ..queue.validation import check_choice, duration_ms, instant_ms
 from .calls import Call, Scope, here
 from .children import ChildSteps
 from .engine import DO_DONE
-from .journal import EVENT_EXPIRED, EVENT_TAKEN, EXPIRED, PENDING, Kind, read_checkpoint
+from .journal import EVENT_EXPIRED, EVENT_TAKEN, EVENT_UNFIT, EXPIRED, PENDING, UNFIT, Kind, read_checkpoint
 from .values import check_function, is_async
 
 P = ParamSpec("P")
@@ -20,6 +21,8 @@ T = TypeVar("T")
 OnTimeout = Literal["none", "raise"]
 Step = Coroutine[Any, Any, T]
 Place = Scope | Call | None
+
+logger = logging.getLogger(__name__)
 
 
 class Steps(ChildSteps):
@@ -137,7 +140,7 @@ class Steps(ChildSteps):
         Raises:
             EventTimeoutError: No event came in time, and ``on_timeout="raise"``.
             InvalidArgumentError: The timeout is no duration.
-            SerializationError: The event's value is not of this type.
+            SerializationError: The event's value is not of this type. The next attempt waits for another event.
             StepError: The name is unfit, used already, or was recorded as another kind of step.
 
         Example:
@@ -256,32 +259,56 @@ class Steps(ChildSteps):
         call = calls.enter(Kind.EVENT, name, scope)
         kept = False
         try:
-            payload = await self._event(call, name, timeout_ms)
+            payload, is_new = await self._event(call, name, timeout_ms, hint)
             kept = True
+            if payload is not None:
+                return await self._value_of(call, name, payload, hint, is_new=is_new)
         finally:
             if not kept:
                 call.free_name()
             calls.leave(call)
-        if payload is not None:
-            return engine.values.load(payload, hint, f"event {name!r}", call.path)
         if on_timeout == "raise":
             raise EventTimeoutError(step=call.path, event=name)
         return None
 
-    async def _event(self, call: Call, name: str, timeout_ms: int | None) -> str | None:
-        """The text of the event, or None for good."""
+    async def _event(self, call: Call, name: str, timeout_ms: int | None, hint: Any) -> tuple[str | None, bool]:
+        """The text of the event, or None for good; and whether it was taken in this attempt."""
         engine = self._engine
         until = None if timeout_ms is None else engine.journal.now_ms() + timeout_ms
         if (text := engine.calls.recorded.get(call.path)) is not None:
             state, rest = read_checkpoint(text, Kind.EVENT, call.path)
-            if state != PENDING:
+            if state == PENDING:
+                until = call.until_ms = int(rest)
+            elif state != UNFIT or engine.ending is not None or self._fits(call, name, rest, hint):
                 engine.replayed()
-                return None if state == EXPIRED else rest
-            until = call.until_ms = int(rest)
+                return (None if state == EXPIRED else rest), False
         engine.must_run(call)
         call.event = name
         with engine.observe(call.kind, name, call.path):
-            return await self._arrival(call, name, until)
+            return await self._arrival(call, name, until), True
+
+    async def _value_of(self, call: Call, name: str, payload: str, hint: Any, *, is_new: bool) -> Any:
+        """What an event carries. One that cannot be read gives its place to another in the attempts that follow.
+
+        But not one that was read once: then it is the workflow that has changed, and not the sender who was wrong.
+        """
+        engine = self._engine
+        try:
+            return engine.values.load(payload, hint, f"event {name!r}", call.path)
+        except SerializationError:
+            if is_new:
+                await engine.record(call.path, EVENT_UNFIT + payload)
+                engine.keep(call, EVENT_UNFIT + payload)
+            raise
+
+    def _fits(self, call: Call, name: str, payload: str, hint: Any) -> bool:
+        """Whether an event that could not be read can be by now."""
+        try:
+            self._engine.values.load(payload, hint, f"event {name!r}", call.path)
+        except SerializationError as error:
+            logger.warning("%s; it waits for another one", error)
+            return False
+        return True
 
     async def _arrival(self, call: Call, name: str, until: int | None) -> str | None:
         engine = self._engine
