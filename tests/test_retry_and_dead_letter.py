@@ -9,6 +9,7 @@ import pytest
 
 from lanner.errors import InvalidArgumentError, JobFailedError, JobNotFoundError, NonRetryableError, RetryAfter
 from lanner.queue import Backoff, Claim, EndReason, Job, KeepFailed, Namespace, Suspended
+from lanner.queue.queue import Added
 from support.jobs import PATIENCE, Desk, Look, results_of, worker_of
 from support.waiting import wait_until
 
@@ -17,6 +18,10 @@ AT_ONCE = Backoff(first=0)
 
 async def fail(claim: Claim) -> None:
     raise ValueError(claim.data)
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "oldest are dropped" in record.getMessage()]
 
 
 async def fails(job: Job, match: str | None = None) -> JobFailedError:
@@ -212,7 +217,9 @@ async def test_all_failed_jobs_can_be_retried_at_once(namespace: Namespace) -> N
         assert await queue.retry_all() == 0
 
 
-async def test_of_failed_jobs_the_latest_are_kept(namespace: Namespace, look: Look) -> None:
+async def test_of_failed_jobs_the_latest_are_kept_and_it_is_said_that_others_are_dropped(
+    namespace: Namespace, look: Look, caplog: pytest.LogCaptureFixture
+) -> None:
     queue = namespace.queue("q")
 
     async def handle(claim: Claim) -> None:
@@ -226,6 +233,20 @@ async def test_of_failed_jobs_the_latest_are_kept(namespace: Namespace, look: Lo
     for n in range(3):
         assert not look("EXISTS", f"q:j:{n}")
         assert not look("EXISTS", f"q:steps:{n}")
+    [said] = warnings_of(caplog)
+    assert said.startswith("workflow 'q' has more failed jobs than are kept: the oldest are dropped (keep_failed=3)")
+
+
+@pytest.mark.parametrize("kept", [0, None, 5, KeepFailed(None, age=0.01)], ids=["none", "all", "enough", "by age"])
+async def test_nothing_is_said_where_what_is_dropped_is_not_to_be_kept(
+    namespace: Namespace, caplog: pytest.LogCaptureFixture, kept: Any
+) -> None:
+    queue = namespace.queue("q")
+    async with worker_of(queue, fail, concurrency=1):
+        for _ in range(5):
+            with pytest.raises(JobFailedError):
+                await queue.execute("x", Added(), {"keep_failed": kept}, timeout=PATIENCE)
+    assert warnings_of(caplog) == []
 
 
 async def test_where_no_failed_job_is_kept_its_waiters_hear_of_the_failure_all_the_same(

@@ -218,7 +218,7 @@ async def test_a_child_whose_input_does_not_fit_fails_its_parent_with_the_place(
 
 
 async def test_an_input_that_no_longer_fits_fails_its_job_for_good_and_can_be_retried_after_a_fix(
-    server: Server, namespace_id: str
+    server: Server, namespace_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs: list[str] = []
 
@@ -240,9 +240,16 @@ async def test_an_input_that_no_longer_fits_fails_its_job_for_good_and_can_be_re
     third, fixed = version(mended)
     async with first, second, third:
         job = await writer.run(Point(1, 2))
+        others = await writer.run_many([Point(3, 4)] * 5)
         async with breaking.worker():
             with pytest.raises(JobFailedError) as failed:
                 await job.wait(timeout=30)
+            for other in others:
+                with pytest.raises(JobFailedError):
+                    await other.wait(timeout=30)
+        [said] = [record.getMessage() for record in caplog.records if "fails at once" in record.getMessage()]
+        assert "of workflow 'flow' fails at once, and others may too: workflow 'flow': the input does not fit" in said
+        assert "give new fields a default" in said
         assert failed.value.type == "SerializationError"
         assert failed.value.message.startswith("workflow 'flow': the input does not fit its schema: $: ")
         record = await job.record()
@@ -250,7 +257,9 @@ async def test_an_input_that_no_longer_fits_fails_its_job_for_good_and_can_be_re
         async with fixed.worker():
             assert await fixed.retry(job.id)
             assert await job.wait(timeout=30) == "Point(x=1, y=2)"
-        assert runs == ["mended"]
+            assert await fixed.retry_all() == len(others)
+            assert [await other.wait(timeout=30) for other in others] == ["Point(x=3, y=4)"] * len(others)
+        assert runs == ["mended"] * 6
 
 
 async def test_a_schedule_whose_input_no_longer_fits_fails_its_jobs_with_that_reason(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -25,6 +26,8 @@ COMMITTED_BYTES: Final = 1 << 20
 CLAIMED_BEHIND: Final = 4
 # of the loop, until the outcomes of runs that do nothing are on the wire
 TURNS_OF_A_RUN: Final = 4
+# seconds between two warnings of the same
+WARNED_EVERY: Final = 600.0
 
 
 class Settler:
@@ -70,6 +73,7 @@ class Settler:
         self._drained = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._refusals: Pauses | None = None
+        self._warn_again: dict[str, float] = {}
         self.idle: Callable[[], None] = lambda: None
         runs.changed = self._changed
 
@@ -269,11 +273,25 @@ class Settler:
                     claim.workflow,
                     type(outcome).__name__.lower(),
                 )
+        for place in settlement.crowded:
+            self._warn_of_drops(outcomes[place][0])
         for claim in settlement.claims:
             if self._closed:
                 self._runs.hand_back(claim)
             else:
                 self._runs.begin(claim, unread=claim in settlement.unread)
+
+    def _warn_of_drops(self, claim: Claim) -> None:
+        """Failed jobs are gone that somebody may have wanted to retry; said now and then."""
+        now = time.monotonic()
+        if now >= self._warn_again.get(claim.workflow, now):
+            self._warn_again[claim.workflow] = now + WARNED_EVERY
+            logger.warning(
+                "workflow %r has more failed jobs than are kept: the oldest are dropped (keep_failed=%d). Retry those "
+                "that are left, or have more kept",
+                claim.workflow,
+                claim.spec.keep_failed[0],
+            )
 
     def _plan(self, settlement: Settlement, total: int) -> None:
         """When to look again: at once, at an instant, or when woken."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import JobFailedError
@@ -10,6 +12,7 @@ from ..queue.claim import Claim, EndReason
 from ..queue.deciding import decide
 from ..queue.job import Job as QueueJob
 from ..queue.outcome import Failed, Failure, Outcome, Retry
+from ..queue.settling import WARNED_EVERY
 from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
 from .job import Job
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from .callbacks import Callbacks
     from .workflow import Workflow
 
+logger: Final = logging.getLogger(__name__)
 # what undoes has times of its own, and ends as was decided before
 SPARED: Final = frozenset({EndReason.CANCELLED, EndReason.TIMEOUT})
 # a run gives up on its clean-up before the worker does, so that its outcome is its own
@@ -48,6 +52,7 @@ class Attempts:
         self.callbacks = callbacks
         self.observer: Observer | None = None
         self.recorder: Recorder | None = None
+        self._tells_again = 0.0
 
     def prepare(self, recorder: Recorder) -> None:
         """The worker starts, and records with this."""
@@ -66,6 +71,20 @@ class Attempts:
             future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             future.set_result(outcome)
             return future
+
+
+    def tell_of_unread(self, claim: Claim, error: BaseException) -> None:
+        """An input cannot be read, and it may not be the only one; said now and then."""
+        now = time.monotonic()
+        if now >= self._tells_again:
+            self._tells_again = now + WARNED_EVERY
+            logger.error(
+                "job %r of workflow %r fails at once, and others may too: %s. If the code has changed, mend it (give "
+                "new fields a default), then retry what has failed",
+                claim.id,
+                claim.workflow,
+                error,
+            )
 
 
 class Attempt:
@@ -107,6 +126,7 @@ class Attempt:
         self._error = error
         if self._run is None:
             # an input that does not fit is read no better by another attempt: a person has to mend it, and retry
+            self._attempts.tell_of_unread(self._claim, error)
             return Failed(Failure.of(error))
         return decide(error, self._claim.spec, self._claim.failures)
 

@@ -2,7 +2,7 @@
 --- number again changes nothing and is answered from the receipt, which is kept until the number that is three more comes.
 --- keys: base
 --- args: worker, number, lease, total, outcomes: runs, (kind, workflow, token, number, jobs, (id, text)*)*; wants (workflow, most)*
---- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost), claims (index in wants, id, data, spec; with a
+--- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost | 2 as 1, older failed jobs were dropped), claims (index in wants, id, data, spec; with a
 ---   negative index also failed attempts, checkpoints or false)*, ms until there may be more to claim (0: at once |
 ---   -1: nothing in sight)
 --- @include settle_simply

@@ -12,17 +12,20 @@ from ..spec import Spec
 from ..wire import Argument
 
 _SPEC = msgspec.json.Decoder(Spec)
+LOST, CROWDED = b"02"
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """What a claiming call came back with.
 
-    ``applied`` has an entry an outcome: False where the claim was lost. ``again_ms`` is when there may be more to
-    claim: 0 at once, None nothing in sight. A claim in ``unread`` has checkpoints that were too many to send along.
+    ``applied`` has an entry an outcome: False where the claim was lost; ``crowded`` are the places of those that older
+    failed jobs made room for. ``again_ms`` is when there may be more to claim: 0 at once, None nothing in sight. A
+    claim in ``unread`` has checkpoints that were too many to send along.
     """
 
     applied: Sequence[bool]
+    crowded: Sequence[int]
     claims: Sequence[Claim]
     unread: Sequence[Claim]
     again_ms: int | None
@@ -71,7 +74,9 @@ async def settle(
                 unread.append(claim)
             else:
                 claim.steps = pairs_of(steps)
-    return Settlement([status == 49 for status in statuses], claims, unread, None if again < 0 else again)  # noqa: PLR2004 - "1"
+    applied = [status != LOST for status in statuses]
+    crowded = [place for place, status in enumerate(statuses) if status == CROWDED] if CROWDED in statuses else ()
+    return Settlement(applied, crowded, claims, unread, None if again < 0 else again)
 
 
 def _pack(outcomes: Sequence[tuple[Claim, Outcome]]) -> tuple[int, list[Argument]]:

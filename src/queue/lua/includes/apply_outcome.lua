@@ -24,7 +24,7 @@
 --- `over`: what is the same for many outcomes and is for the caller to write: claims that are `released` (as
 --- `releaseActive` wants them), jobs that have `ended` (as `enterCompleted` does), and what is to be `pushed`, by to whom.
 --- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
---- Returns 1, or 0 where the claim is lost and nothing was written.
+--- Returns 1, or 0 where the claim is lost and nothing was written, or 2 where older failed jobs made room for this one.
 local function applyOutcome(base, kind, workflow, id, token, text, number, now, over)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'token', 'spec', 'cancel', 'score', 'stalls', 'waiters', 'watchers', 'parent', 'kids')
@@ -49,7 +49,7 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now, 
   elseif kind == 'completed' then
     finalizeCompleted(base, workflow, id, spec, text, now, told)
   elseif kind == 'failed' then
-    finalizeFailed(base, workflow, id, spec, text, now, told)
+    if finalizeFailed(base, workflow, id, spec, text, now, told) then return '2' end
   elseif kind == 'cancelled' then
     finalizeCancelled(base, workflow, id, spec, text, now, told)
   else
