@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from lanner.errors import StepError
 from lanner.queue.outcome import Failed, Retry
 from lanner.workflow.context import Context
 from lanner.workflow.threads import Threads
-from support.runs import MemoryJob, plain_threads
+from support.runs import MemoryJob, completed, plain_threads
 
 
 @pytest.fixture
@@ -75,3 +76,69 @@ async def test_a_journal_that_fails_fails_the_attempt(threads: Threads) -> None:
     outcome = await run.execute()
     assert isinstance(outcome, Retry)
     assert outcome.failure.type == "ConnectionError"
+
+
+def forgotten_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    said = "has returned without having awaited steps, which have not run: "
+    return [message.partition(said)[2] for message in caplog.messages if said in message]
+
+
+# Python says it too, where it happens, and cannot know which step it is
+@pytest.mark.filterwarnings("ignore:coroutine 'Steps:RuntimeWarning")
+async def test_steps_that_are_called_and_never_awaited_are_named(
+    threads: Threads, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[str] = []
+
+    async def charge() -> None:
+        ran.append("charge")
+
+    async def workflow(ctx: Context[None]) -> str:
+        await ctx.step.do("reserve", ran.append, "reserve")
+        ctx.step.do("charge", charge)  # type: ignore[unused-coroutine]  # the mistake
+        with ctx.step.scope("later"):
+            await ctx.step.do("charge", charge)
+        ctx.step.wait("a day", 86_400)  # type: ignore[unused-coroutine]  # the mistake
+        return "done"
+
+    job = MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == completed("done")
+    assert ran == ["reserve", "charge"]
+    assert forgotten_in(caplog) == ["'charge', 'a day'. Await every step that is called."]
+
+
+async def test_a_task_of_a_step_that_had_no_turn_before_the_run_ended_is_named(
+    threads: Threads, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def charge() -> None: ...
+
+    tasks: list[asyncio.Task[None]] = []
+
+    async def workflow(ctx: Context[None]) -> None:
+        tasks.append(asyncio.create_task(ctx.step.do("charge", charge)))
+
+    job = MemoryJob(workflow, threads=threads)
+    assert await job.attempt() == completed(None)
+    await asyncio.wait(tasks)
+    assert tasks[0].cancelled()
+    assert forgotten_in(caplog) == ["'charge'. Await every step that is called."]
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'Steps:RuntimeWarning")
+async def test_nothing_is_said_of_steps_that_an_error_or_a_cancellation_kept_from_their_turn(
+    threads: Threads, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None: ...
+
+    async def workflow(ctx: Context[int]) -> None:
+        steps = [ctx.step.do(str(number), work) for number in range(3)]
+        if ctx.input == 1:
+            raise ValueError("no")
+        await asyncio.gather(*steps)
+        if ctx.input == 2:
+            with pytest.raises(StepError):
+                await ctx.step.do("0", work)
+
+    for number in range(3):
+        await MemoryJob(workflow, number, threads=threads).attempt()
+    assert forgotten_in(caplog) == []

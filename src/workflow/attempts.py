@@ -72,7 +72,6 @@ class Attempts:
             future.set_result(outcome)
             return future
 
-
     def tell_of_unread(self, claim: Claim, error: BaseException) -> None:
         """An input cannot be read, and it may not be the only one; said now and then."""
         now = time.monotonic()

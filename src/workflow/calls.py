@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from ..errors import StepError
 from .journal import Kind
@@ -115,7 +115,8 @@ class Calls:
         returned: Whether the run has returned: calls begin only in steps that it left open.
     """
 
-    __slots__ = ("_activity", "_busy", "_last", "_loop", "_owner", "_parked", "_quiet", "_refused", "_root", "_watch",
+    __slots__ = ("_activity", "_busy", "_called", "_last", "_loop", "_owner", "_parked", "_quiet", "_refused", "_root",
+                 "_watch",
                  "ended", "open", "recorded", "returned", "threads")  # fmt: skip
 
     def __init__(
@@ -134,6 +135,7 @@ class Calls:
         self._root: Scope | None = None
         self._busy = 0
         self._parked: dict[Call, None] = {}
+        self._called: dict[str, int] = {}
         self._activity = 0
         self._last = 0.0
         self._watch: asyncio.Handle | None = None
@@ -148,6 +150,18 @@ class Calls:
         """Whether a call must ask ``refuse`` before it begins."""
         return self.returned or self.ended != ""
 
+    def called(self, name: Any) -> Scope | Call | None:
+        """A step of this name was called, and is still to be awaited. Where the caller stands."""
+        # what is no name is refused when it is awaited
+        if isinstance(name, str):
+            self._called[name] = self._called.get(name, 0) + 1
+        return here.get()
+
+    @property
+    def forgotten(self) -> Collection[str]:
+        """The names of steps that were called and not awaited."""
+        return self._called.keys()
+
     def name(self, kind: Kind, name: str, scope: Scope | Call | None) -> Call:
         """Take a name in a scope. The call is not counted: that is for plain workflows.
 
@@ -156,6 +170,8 @@ class Calls:
         """
         scope = self._within(scope)
         path = scope.prefix + escaped(name)
+        if (called := self._called.pop(name, 0)) > 1:
+            self._called[name] = called - 1
         taken = scope.names
         if path in taken:
             raise StepError(_taken_text(path, taken[path]))

@@ -104,7 +104,7 @@ class ChildSteps:
         Example:
             >>> parcel = await ctx.step.run("ship", shipping, ctx.input.order)
         """
-        return self._run(here.get(), name, workflow, input, options)
+        return self._run(self._engine.calls.called(name), name, workflow, input, options)
 
     async def _run(
         self,
@@ -146,7 +146,7 @@ class ChildSteps:
             >>> await ctx.step.do("thank", thank, ctx.input.email)
             >>> parcel = await shipment.wait()
         """
-        return self._start(here.get(), name, workflow, input, options)
+        return self._start(self._engine.calls.called(name), name, workflow, input, options)
 
     async def _start(
         self,
@@ -243,7 +243,7 @@ class ChildSteps:
                 raise InvalidArgumentError('min_successful goes with on_failure="collect": otherwise all must succeed')
             check_int(min_successful, "min_successful", 0, len(inputs))
         policy: Policy = "fail" if on_failure == "raise" else "continue"
-        return self._map(here.get(), name, workflow, inputs, options, policy, most, min_successful)
+        return self._map(self._engine.calls.called(name), name, workflow, inputs, options, policy, most, min_successful)
 
     async def _map(  # noqa: PLR0917 - what ``map`` was given, taken apart
         self,

@@ -255,6 +255,13 @@ class Run:
             return
         calls = self._calls
         calls.returned = True
+        if calls.forgotten and isinstance(self._outcome, Completed):
+            logger.warning(
+                "%s has returned without having awaited steps, which have not run: %s. Await every step that is "
+                "called.",
+                self._name,
+                ", ".join(map(repr, calls.forgotten)),
+            )
         if self._forced is None and calls.open:
             running = sorted(call.path for call in calls.open if call.kind is Kind.DO)
             if running:

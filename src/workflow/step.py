@@ -63,7 +63,7 @@ class Steps(ChildSteps):
         Example:
             >>> receipt = await ctx.step.do("charge", charge, order.card, amount=order.total)
         """
-        return self._do(here.get(), name, fn, args, kwargs)
+        return self._do(self._engine.calls.called(name), name, fn, args, kwargs)
 
     def wait(self, name: str, duration: timedelta | float) -> Step[None]:
         """Wait for a while. A wait of more than a second holds nothing: the job sleeps in Redis.
@@ -81,7 +81,7 @@ class Steps(ChildSteps):
         Example:
             >>> await ctx.step.wait("give it a day", timedelta(days=1))
         """
-        return self._wait(here.get(), name, duration_ms(duration, "duration"), None)
+        return self._wait(self._engine.calls.called(name), name, duration_ms(duration, "duration"), None)
 
     def wait_until(self, name: str, instant: datetime) -> Step[None]:
         """Wait until an instant, as ``wait`` does. One that has passed is no wait.
@@ -97,7 +97,7 @@ class Steps(ChildSteps):
         Example:
             >>> await ctx.step.wait_until("doors open", datetime(2030, 1, 1, 18, tzinfo=UTC))
         """
-        return self._wait(here.get(), name, 0, instant_ms(instant, "instant"))
+        return self._wait(self._engine.calls.called(name), name, 0, instant_ms(instant, "instant"))
 
     @overload
     def wait_for_event(
@@ -148,7 +148,7 @@ class Steps(ChildSteps):
         """
         timeout_ms = None if timeout is None else duration_ms(timeout, "timeout")
         check_choice(on_timeout, "on_timeout", ("none", "raise"))
-        return self._wait_for_event(here.get(), name, timeout_ms, type, on_timeout)
+        return self._wait_for_event(self._engine.calls.called(name), name, timeout_ms, type, on_timeout)
 
     @contextmanager
     def scope(self, name: str) -> Generator[None]:
