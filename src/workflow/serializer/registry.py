@@ -157,7 +157,7 @@ def resolve(name: str, hinted: Mapping[str, type]) -> tuple[type, bool]:
     if cls is None:
         raise ValueError(
             "no such class is known in this process: import its module before this is read, give the class as a type, "
-            "or register() it under this name"
+            "or, if it was renamed, lanner.workflow.serializer.register(the class, under this name)"
         )
     return cls, cls in _by_class
 
