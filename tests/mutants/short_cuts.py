@@ -131,6 +131,11 @@ CLAIMING: Final = (
     cut("claim_simply", "forgets a group of which none waits", "forgetGroups(base, workflow, full)"),
     cut("claim_simply", "has a group stand in line", "maintainGroup(base, workflow, group)", "nil"),
     cut("claim_simply", "puts back what stands behind", "popped[i + 3] and soonest < tonumber(popped[i + 3])", "false"),
+    cut("enter_active", "slots of many", ", LONG, unpack(ids)", ", LONG"),
+    cut("enter_active", "leases of many", ", LONG, unpack(leases)", ", LONG"),
+    cut("enter_active", "what is no job's slot", "redis.call('SREM', slots, LONG)"),
+    cut("enter_active", "what is no job's lease", "redis.call('ZREM', deadlines, LONG)"),
+    cut("enter_active", "a job of any id", "rep('\\n'", "rep('-'"),
     cut("forget_groups", "others of the group wait", "redis.call('EXISTS', keys[i]) == 0", "true"),
     cut(
         "forget_groups", "a group of several of which none waits", "redis.call('EXISTS', unpack(keys)) == #keys", "true"
