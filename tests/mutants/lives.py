@@ -65,7 +65,7 @@ LIVES: Final = (
         "trim_failed",
         "dropFailed(base, workflow, id, count == 0)",
         "",
-        "test_retry_and_dead_letter.py::test_of_failed_jobs_the_latest_are_kept",
+        "test_retry_and_dead_letter.py::test_of_failed_jobs_the_latest_are_kept_and_it_is_said_that_others_are_dropped",
         MODEL,
     ),
     Mutation(
