@@ -458,4 +458,5 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
 
     async def _group_for(self, value: InputT, given: str | None) -> str | None:
         found = self.group_of(value, given)
-        return await found if inspect.isawaitable(found) else found
+        # most often it is none, and asking what can be awaited takes long
+        return found if found is None or not inspect.isawaitable(found) else await found
