@@ -79,7 +79,7 @@ async def test_a_journal_that_fails_fails_the_attempt(threads: Threads) -> None:
 
 
 def forgotten_in(caplog: pytest.LogCaptureFixture) -> list[str]:
-    said = "has returned without having awaited steps, which have not run: "
+    said = "has returned, and steps that it has called never began: "
     return [message.partition(said)[2] for message in caplog.messages if said in message]
 
 

@@ -257,8 +257,7 @@ class Run:
         calls.returned = True
         if calls.forgotten and isinstance(self._outcome, Completed):
             logger.warning(
-                "%s has returned without having awaited steps, which have not run: %s. Await every step that is "
-                "called.",
+                "%s has returned, and steps that it has called never began: %s. Await every step that is called.",
                 self._name,
                 ", ".join(map(repr, calls.forgotten)),
             )
