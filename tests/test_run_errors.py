@@ -124,7 +124,6 @@ async def test_a_task_of_a_step_that_had_no_turn_before_the_run_ended_is_named(
     assert forgotten_in(caplog) == ["'charge'. Await every step that is called."]
 
 
-@pytest.mark.filterwarnings("ignore:coroutine 'Steps:RuntimeWarning")
 async def test_nothing_is_said_of_steps_that_an_error_or_a_cancellation_kept_from_their_turn(
     threads: Threads, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -133,6 +132,8 @@ async def test_nothing_is_said_of_steps_that_an_error_or_a_cancellation_kept_fro
     async def workflow(ctx: Context[int]) -> None:
         steps = [ctx.step.do(str(number), work) for number in range(3)]
         if ctx.input == 1:
+            for step in steps:
+                step.close()
             raise ValueError("no")
         await asyncio.gather(*steps)
         if ctx.input == 2:
