@@ -43,8 +43,8 @@ LIMITS: Final = (
         "lua/includes",
         (
             (
-                "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group",
-                "readLimits(base, workflow).group > 0",
+                "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < own.group",
+                "own.group > 0",
             ),
             ("redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group", "limits.group > 0"),
             ("runs < most and", "true and"),

@@ -17,10 +17,10 @@ def unread(include: str, name: str, field: str, before: str = "", behind: str = 
     return cut(include, name, f"{before}'{field}'{behind}", f"{before}{NOBODY}{behind}")
 
 
-def taken(name: str, field: str) -> Mutation:
-    """A field that is taken for none that matters, in the record of a job that is claimed."""
+def taken(name: str, *fields: str) -> Mutation:
+    """Fields that are taken for none that matter, in the record of a job that is claimed."""
     ordinary = "field ~= 'parent'"
-    return cut("read_unstarted", name, ordinary, f"{ordinary} and field ~= '{field}'")
+    return cut("read_unstarted", name, ordinary, " and ".join([ordinary, *(f"field ~= '{field}'" for field in fields)]))
 
 
 SETTLING: Final = (
@@ -119,12 +119,19 @@ CLAIMING: Final = (
     cut("look_ahead", "what is put off", "('EXISTS', cascades, unpack(keys))", "('EXISTS', unpack(keys))"),
     cut("reserve", "a stream", " or limits.stream > 0"),
     taken("a job that does not wait", "state"),
-    taken("failed attempts", "failures"),
-    taken("an attempt that goes on", "started"),
+    taken("attempts before", "token", "failures", "failure", "score", "started", "stalls"),
     taken("who watches", "watchers"),
     taken("children", "kids"),
-    cut("claim_simply", "a record that is gone, or else out of the ordinary", "if spec and not", "if not"),
-    cut("claim_simply", "an expiry", "not string.find(spec, '\"expires\":', 1, true)", "true"),
+    cut("claim_unstarted", "a record that is gone, or else out of the ordinary", "not spec or ", "spec and "),
+    cut("claim_unstarted", "an expiry", " or string.find(spec, '\"expires\":', 1, true)"),
+    cut("claim_ready", "a stream", "own.stream == 0", "true"),
+    lua(
+        "a job that was never started spends what it takes to start",
+        "claim_ready",
+        "          claim = true",
+        "          claim, started = true, false",
+        "test_rate_limits.py",
+    ),  # fmt: skip
     cut("claim_simply", "the cap of a group", "runs < most and", "true and"),
     cut("claim_simply", "holds a slot in the group", "redis.call('SADD', running .. group, id)"),
     cut("claim_simply", "a job of a group that runs", "redis.call('EXISTS', unpack(held)) == 0", "true"),

@@ -24,6 +24,7 @@ LONG_WAYS: Final[dict[str, Pieces]] = {
         ("if kind == 'completed' then\n    complete", "if false then\n    complete"),
         ("if kind == 'completed' and spec.result_ttl > 0 and", "if false and"),
         ("if namespace.limiters or", "if true or namespace.limiters or"),
+        ('if not spec or string.find(spec, \'"expires"', 'if true or string.find(spec, \'"expires"'),
         ("assumeNoLimits(base, wants)\nlocal", "local"),
         ("== 0 then return false, false end", "< 0 then return false, false end"),
     ),

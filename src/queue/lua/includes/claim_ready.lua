@@ -1,5 +1,6 @@
 --- @include add_delayed when needed
 --- @include claim_job
+--- @include claim_unstarted
 --- @include enter_active
 --- @include held_group when needed
 --- @include key_of
@@ -21,7 +22,8 @@ local GROUP = 103 -- 'g'
 --- they were what refused, and when that of a group will which has been told to stand aside.
 local function claimReady(base, workflow, index, room, token, lease, now, claims, claimed)
   local shared, grouped, open, again, spare = {}, {}, math.huge, 0, UNCLAIMABLE_AT_ONCE
-  if readLimits(base).limiters or readLimits(base, workflow).limiters then
+  local own = readLimits(base, workflow)
+  if readLimits(base).limiters or own.limiters then
     shared, grouped = openBudgets(base, workflow, now)
     if not shared then return 0, now + UNREADABLE_FOR end
     open, again = roomWithin(shared)
@@ -30,7 +32,9 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       room, spare = math.min(room, most), math.min(spare, most)
     end
   end
-  local ready = keyOf(base, workflow, 'ready')
+  local ready, jobs, silent = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), own.stream == 0
+  -- as a text: a number is written anew for each command
+  local stamp = string.format('%.0f', now)
   local ids, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
   while #ids < room and tries < room + spare and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
@@ -42,7 +46,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       local groupOpen, groupAgain = math.huge, 0
       if string.byte(popped[i]) == GROUP then
         group, id, waiting = id, nil, keyOf(base, workflow, 'g', id)
-        if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group then
+        if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < own.group then
           local head = redis.call('ZPOPMIN', waiting)
           id, place = head[1], head[2]
         end
@@ -54,9 +58,14 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       end
       tries = tries + 1
       local claim, started = nil, false
+      local mayStart = starts < open and groupOpen > 0
       if id then
-        claim, started =
-          claimJob(base, workflow, index, id, place, token, now, starts < open and groupOpen > 0, claims)
+        started = silent and mayStart and claimUnstarted(jobs, index, id, place, token, stamp, claims)
+        if started then
+          claim = true
+        else
+          claim, started = claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
+        end
       end
       if claim then
         ids[#ids + 1] = id

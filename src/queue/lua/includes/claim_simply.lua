@@ -1,10 +1,10 @@
 --- @include claim_job when needed
+--- @include claim_unstarted
 --- @include enter_active
 --- @include forget_groups
 --- @include key_of
 --- @include maintain_group
 --- @include read_limits
---- @include read_unstarted
 --- @include unclaimable_at_once
 local GROUP = 103 -- 'g'
 
@@ -38,17 +38,9 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
         local head = runs < most and redis.call('ZPOPMIN', waiting .. id) or {}
         id, place = head[1], head[2]
       end
-      local is = id and true
-      if id then
-        local data, spec = readUnstarted(jobs .. id)
-        if spec and not string.find(spec, '"expires":', 1, true) then
-          local n = #claims
-          redis.call('HSET', jobs .. id, 'state', 'active', 'token', token, 'score', place, 'started', started)
-          claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, data, spec
-        else
-          is = claimJob(base, workflow, index, id, place, token, now, true, claims)
-        end
-      end
+      local is = id
+        and (claimUnstarted(jobs, index, id, place, token, started, claims)
+          or claimJob(base, workflow, index, id, place, token, now, true, claims))
       if is then
         local k, member = #ids + 1, workflow .. ':' .. id
         ids[k], leases[2 * k - 1], leases[2 * k], claimed[#claimed + 1] = id, deadline, member, member
