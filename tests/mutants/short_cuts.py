@@ -23,6 +23,12 @@ def taken(name: str, *fields: str) -> Mutation:
     return cut("read_unstarted", name, ordinary, " and ".join([ordinary, *(f"field ~= '{field}'" for field in fields)]))
 
 
+def forgotten(state: str) -> Mutation:
+    """The entry of an ended job that is not forgotten when its id is used again, whichever way is taken."""
+    piece = f"redis.call('ZREM', keyOf(base, workflow, '{state}'), ...)"
+    return lua(f"forget_ended: {state}", "forget_ended", piece, "", "test_dedup.py")
+
+
 SETTLING: Final = (
     cut("settle_simply", "another end", "ARGV[6] ~= 'completed' or "),
     cut("settle_simply", "another workflow", " or ARGV[7] ~= ARGV[13]"),
@@ -74,8 +80,8 @@ ADDING: Final = (
     cut("add_simply", "keeps its answer", "writeReceipt(base, producer, number, { '' })"),
     cut("add_together", "an id in use", "redis.call('EXISTS', unpack(keys)) > 0", "false"),
     cut("add_together", "forgets ended jobs of the ids", "if named[1] then", "if false then"),
-    cut("forget_ended", "a completed job", "redis.call('ZREM', keyOf(base, workflow, 'completed'), ...)"),
-    cut("forget_ended", "a cancelled job", "redis.call('ZREM', keyOf(base, workflow, 'cancelled'), ...)"),
+    forgotten("completed"),
+    forgotten("cancelled"),
     cut("add_together", "a stream", "readLimits(base, workflow).stream > 0", "false"),
     cut("add_together", "has a group stand in line", "maintainGroup(base, workflow, group)"),
 )
@@ -131,7 +137,7 @@ CLAIMING: Final = (
         "          claim = true",
         "          claim, started = true, false",
         "test_rate_limits.py",
-    ),  # fmt: skip
+    ),
     cut("claim_simply", "the cap of a group", "runs < most and", "true and"),
     cut("claim_simply", "holds a slot in the group", "redis.call('SADD', running .. group, id)"),
     cut("claim_simply", "a job of a group that runs", "redis.call('EXISTS', unpack(held)) == 0", "true"),
