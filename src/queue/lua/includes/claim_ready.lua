@@ -33,8 +33,8 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
     end
   end
   local ready, jobs, silent = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), own.stream == 0
-  -- as a text: a number is written anew for each command
-  local stamp = string.format('%.0f', now)
+  -- as texts: a number is written anew for each command
+  local stamp, deadline = string.format('%.0f', now), string.format('%.0f', now + lease)
   local ids, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
   while #ids < room and tries < room + spare and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
@@ -70,7 +70,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       if claim then
         ids[#ids + 1] = id
         claimed[#claimed + 1] = workflow .. ':' .. id
-        leases[2 * #ids - 1], leases[2 * #ids] = now + lease, claimed[#claimed]
+        leases[2 * #ids - 1], leases[2 * #ids] = deadline, claimed[#claimed]
         if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
         if started then
           starts = starts + 1
