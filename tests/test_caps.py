@@ -34,8 +34,8 @@ CHECKS: dict[str, list[tuple[str, str]]] = {
     "namespace": [("local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))", "local free = cap")],
     "group": [
         (
-            "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < readLimits(base, workflow).group",
-            "readLimits(base, workflow).group > 0",
+            "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < own.group",
+            "own.group > 0",
         ),
         ("redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group", "limits.group > 0"),
         ("runs < most and", "true and"),
