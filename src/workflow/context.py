@@ -110,10 +110,7 @@ class Context(_Context[InputT_co, ProgressT_contra]):
     __slots__ = ("step",)
 
     def __init__(self, value: InputT_co, engine: Engine) -> None:
-        # as the base class does, which would take a call more
-        self._engine = engine
-        self._children = None
-        self.input = value
+        super().__init__(value, engine)
         self.step = Steps(engine)
 
     async def progress(self, value: ProgressT_contra) -> None:

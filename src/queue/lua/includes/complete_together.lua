@@ -13,7 +13,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
     keyOf(base, workflow, 'j', ''), keyOf(base, workflow, 'ga', ''), readLimits(base, workflow).stream == 0
   -- as texts: a number is written anew for each command
   local finished, kept, till = string.format('%.0f', now), tostring(RESULT_TTL), string.format('%.0f', now + RESULT_TTL)
-  local released, ended, n = nil, nil, 0
+  local released, ended = nil, nil
   for i = first, last, 2 do
     local id, result, status, group = ARGV[i], ARGV[i + 1], nil, nil
     local job = jobs .. id
@@ -36,7 +36,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
         released, ended = over.released[workflow] or {}, over.ended[workflow] or {}
         over.released[workflow], over.ended[workflow] = released, ended
       end
-      n = #ended
+      local n = #ended
       released[#released + 1], ended[n + 1], ended[n + 2] = id, till, id
       if group then
         redis.call('SREM', running .. group, id)
