@@ -57,7 +57,49 @@ class Slotted:
     inner: Plain | None = None
 
 
-CLASSES: tuple[Any, ...] = (Plain, Bounded, Positional, Checked, Elaborate, Numbered, Slotted)
+@dataclass(frozen=True, slots=True)
+class Packed:
+    text: str
+    count: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed:
+    text: str
+    anything: Any = None
+
+
+class Base:
+    __slots__ = ("kept",)
+
+
+@dataclass
+class Laid(Base):
+    number: Any
+
+
+@dataclass
+class Managed:
+    number: Any = None
+
+
+# what is set goes elsewhere, as it does with a property
+setattr(Managed, "number", property(lambda self: self.kept * 2, lambda self, number: self.__dict__.update(kept=number)))  # noqa: B010 - it is a field to the type checkers
+
+
+CLASSES: tuple[Any, ...] = (
+    Plain,
+    Bounded,
+    Positional,
+    Checked,
+    Elaborate,
+    Numbered,
+    Slotted,
+    Packed,
+    Fixed,
+    Laid,
+    Managed,
+)
 NAMES = ("text", "count", "share", "tags", "more", "atLeast", "anything", "number", "price", "by_number", "inner")
 numbers = st.integers() | st.floats() | st.sampled_from([0, -1, 2**53, 2**53 + 1, 2**64, 10**30, 1e300, -0.0])
 scalars = st.none() | st.booleans() | numbers | st.text(st.characters(codec=None), max_size=5)
@@ -93,6 +135,8 @@ def assert_same(text: str, cls: Any) -> None:
 @example({"atLeast": 0}, Bounded, Bounded, COMPACT)
 @example({"number": -1}, Checked, Checked, COMPACT)
 @example([1], Positional, Positional, COMPACT)
+@example({"number": [1]}, Managed, Managed, COMPACT)
+@example({"number": [1]}, Laid, Laid, COMPACT)
 def test_what_was_written_is_read_the_same_on_both_ways(fields: Any, cls: Any, named: Any, between: Any) -> None:
     name = f"{named.__module__}:{named.__qualname__}"
     envelope = {"json": fields, "meta": {"values": [["class", name]], "v": 1}}

@@ -16,14 +16,13 @@ MOST_AT_ONCE: Final = 100
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Somebody who waits for a life of a job (``run`` empty: any).
+    """Somebody who waits for a life (``run`` empty: any) of a job, ``key`` its workflow and id.
 
     ``looked`` is called when its record was seen to go on. The future is done when the waiter has heard of the end, or
     waits no longer.
     """
 
-    workflow: str
-    id: str
+    key: tuple[str, str]
     run: str
     future: asyncio.Future[End]
     looked: Callable[[], object] | None = None
@@ -120,7 +119,7 @@ class Looker:
     async def _look_for(self, waiters: Sequence[Waiter]) -> None:
         pauses = Pauses()
         while waiters := [waiter for waiter in waiters if not waiter.future.done()]:
-            jobs = [(waiter.workflow, waiter.id, waiter.run) for waiter in waiters]
+            jobs = [(*waiter.key, waiter.run) for waiter in waiters]
             try:
                 ends = await wait_jobs(self._call, process=self._process, jobs=jobs)
             except (NotSentError, UnansweredError):

@@ -90,10 +90,11 @@ class Waiters:
 
     def enter(self, workflow: str, job_id: str, run: str) -> Waiter:
         """Be told of an end from now on, until ``leave``."""
-        waiter = Waiter(workflow, job_id, run, self._loop.create_future())
-        waiters = self._waiting.get((workflow, job_id))
+        key = (workflow, job_id)
+        waiter = Waiter(key, run, self._loop.create_future())
+        waiters = self._waiting.get(key)
         if waiters is None:
-            self._waiting[workflow, job_id] = [waiter]
+            self._waiting[key] = [waiter]
         else:
             waiters.append(waiter)
         return waiter
@@ -102,14 +103,15 @@ class Waiters:
         """A waiter hears of ends no more; the last of a job that goes on takes the process off its record."""
         if waiter.timer is not None:
             waiter.timer.cancel()
-        key, future = (waiter.workflow, waiter.id), waiter.future
-        waiters = self._waiting.get(key, [])
+        waiters, future = self._waiting.get(waiter.key), waiter.future
+        if waiters is None:
+            return  # who has heard of the end was taken off with that
         if waiter in waiters:
             waiters.remove(waiter)
         # from now on it counts as done, also to a look that has not been sent
         given_up = future.cancel() or future.cancelled() or future.exception() is not None
-        if not waiters and self._waiting.pop(key, None) is not None and given_up:
-            self._unregister(key, "waiters")
+        if not waiters and self._waiting.pop(waiter.key, None) is not None and given_up:
+            self._unregister(waiter.key, "waiters")
 
     def watch(self, workflow: str, job_id: str, run: str) -> Watch:
         """Hear of everything that happens to a job; a context manager."""
@@ -148,7 +150,7 @@ class Waiters:
             for waiter in waiters:
                 if not waiter.future.done():
                     waiter.future.set_exception(
-                        ClosedError(f"waiting for job {waiter.id!r}: the namespace has been closed")
+                        ClosedError(f"waiting for job {waiter.key[1]!r}: the namespace has been closed")
                     )
         self._waiting.clear()
         for watches in self._watching.values():
@@ -181,21 +183,24 @@ class Waiters:
 
     def _heard(self, message: bytes) -> None:
         parts = iter(_said.decode(message))
-        for happened in zip(parts, parts, parts, parts, parts, strict=True):
-            self._heard_of(*happened)
+        for what, workflow, job_id, run, text in zip(parts, parts, parts, parts, parts, strict=True):
+            key = (workflow, job_id)
+            if what.startswith(WATCHED):
+                for watch in self._watching.get(key, ()):
+                    watch.heard(run, Happening(what.removeprefix(WATCHED), text))
+            elif waiters := self._waiting.pop(key, None):
+                self._end(waiters, End(what, run, text))
 
-    def _heard_of(self, state: str, workflow: str, job_id: str, run: str, text: str) -> None:
-        if state.startswith(WATCHED):
-            for watch in self._watching.get((workflow, job_id), ()):
-                watch.heard(run, Happening(state.removeprefix(WATCHED), text))
-            return
-        for waiter in self._waiting.get((workflow, job_id), ()):
-            if waiter.future.done() or waiter.run not in ("", run):
-                continue
-            if state == "ended":  # too long to be pushed
+    def _end(self, waiters: Sequence[Waiter], end: End) -> None:
+        """Those who wait for a job hear of an end: of the life that they wait for, or of another."""
+        for waiter in waiters:
+            if waiter.future.done() or (waiter.run and waiter.run != end.run):
+                self._waiting.setdefault(waiter.key, []).append(waiter)
+            elif end.state == "ended":  # too long to be pushed
                 self._looker.look(waiter)
+                self._waiting.setdefault(waiter.key, []).append(waiter)
             else:
-                waiter.future.set_result(End(state, run, text))
+                waiter.future.set_result(end)
 
     def _look_at_all(self) -> None:
         """After a gap in the subscription: an end may have been published into it."""

@@ -1,13 +1,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
+
+import msgspec
 
 from ..calling import Caller
 
 Role = Literal["waiters", "watchers"]
 
 
-class End(NamedTuple):
+class End(msgspec.Struct, frozen=True):
     """How a job ended (or that it is ``missing``, ``replaced`` or ``removed``), and the text of it."""
 
     state: str

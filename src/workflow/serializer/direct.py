@@ -1,18 +1,21 @@
 """The texts of one instance whose fields are plain JSON, which are the commonest, without a walk through them."""
 
+import dataclasses
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
 from msgspec import inspect
 
-from .classes import DATACLASSES, STRUCTS, kind_of
+from .classes import DATACLASSES, STRUCTS, has_attribute, kind_of
 from .registry import own_name
+from .shapes import type_of
 
 HEAD: Final = '{"json":'
 NOTHING: Final = object()
 _PLAIN_TYPES: Final = (inspect.AnyType, inspect.BoolType, inspect.FloatType, inspect.IntType, inspect.NoneType)
+_set_attribute: Final = object.__setattr__
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -39,12 +42,9 @@ def read(text: str | bytes, cls: Any, *, typed: bool) -> Any:
     """
     if not isinstance(text, str) or not isinstance(cls, type) or (name := own_name(cls)) is None:
         return NOTHING
-    decode = _decoder_of(cls) if typed else _restorer_of(cls)
-    if decode is None:
-        return NOTHING
     try:
-        tail = tail_of("class", name)
-        if not text.startswith(HEAD) or not text.endswith(tail):
+        tail, decode = _reader_of(cls, name, typed)
+        if decode is None or not text.startswith(HEAD) or not text.endswith(tail):
             return NOTHING
         # what stands between is one whole value, or it is refused
         return decode(text[len(HEAD) : -len(tail)])
@@ -52,16 +52,41 @@ def read(text: str | bytes, cls: Any, *, typed: bool) -> Any:
         return NOTHING
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
+def _reader_of(cls: Any, name: str, typed: bool) -> tuple[str, Callable[[str], Any] | None]:  # noqa: FBT001 - a key of the cache
+    """What the texts of a class's instances end with, and what reads their fields."""
+    return tail_of("class", name), _decoder_of(cls) if typed else _restorer_of(cls)
+
+
 def _restorer_of(cls: Any) -> Callable[[str], Any] | None:
     """What makes an instance of a class again from the JSON of its fields."""
     kind = kind_of(cls)
     if kind is None or kind.form != "class":
         return None
+    if kind is DATACLASSES and not any(_is_managed(cls, field.name) for field in dataclasses.fields(cls)):
+        # msgspec sets the fields of another class of the same layout, which has no types to validate and no code to run
+        names = [(field.name, Any) for field in dataclasses.fields(cls)]
+        double: Any = dataclasses.make_dataclass("Double", names, init=False)
+        try:
+            _set_attribute(object.__new__(double), "__class__", cls)
+        except TypeError:
+            pass  # it has slots, or a base of another layout
+        else:
+            return partial(_transmute, msgspec.json.Decoder(double).decode, cls)
     return lambda text: kind.restore(cls, _decode(text), trusted=True)
 
 
-@lru_cache(maxsize=512)
+def _is_managed(cls: Any, name: str) -> bool:
+    """Whether a class has something of its own, a property say, that keeps what is set under a name."""
+    return any(has_attribute(type_of(base.__dict__.get(name)), "__set__") for base in cls.__mro__)
+
+
+def _transmute(decode: Callable[[str], object], cls: Any, text: str) -> Any:
+    instance = decode(text)
+    _set_attribute(instance, "__class__", cls)
+    return instance
+
+
 def _decoder_of(cls: Any) -> Callable[[str], Any] | None:
     """What reads a class right from JSON as ``schema.convert`` would from what JSON holds."""
     if kind_of(cls) not in (DATACLASSES, STRUCTS):
