@@ -1,6 +1,7 @@
 """A call that is served in few commands leaves, and answers, what the long way would: tried on calls at random."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -90,7 +91,7 @@ class Story:
         self.ways = ways
         self.number = self.produced = self.added = 0
         self.now = START
-        self.held: list[tuple[str, str, str]] = []
+        self.held: list[tuple[str, str, str, str]] = []
         self.sent: list[list[str | int]] = []
         some = {*choose.sample([*UNUSUAL, *CALLED_FOR, *FOUND], choose.choice((1, 2, 3, 4, 6, 8)))}
         for together in TOGETHER:
@@ -125,7 +126,7 @@ class Story:
             self.produce("add_flow", self._flow())
             return
         if "children" in self.called_for and self.held and self.choose.random() < HALF:
-            self._start_child(*self.choose.choice(self.held))
+            self._start_child(*self.choose.choice(self.held)[:3])
             return
         jobs: list[str | int] = []
         for _ in range(self.choose.choice((1, 2, 3)) if "several" in self.called_for else 1):
@@ -181,7 +182,7 @@ class Story:
 
     def find(self) -> None:
         """Have what a worker may find."""
-        workflow, job, _ = self.choose.choice(self.held) if self.held else ("a", "j1", "")
+        workflow, job, *_ = self.choose.choice(self.held) if self.held else ("a", "j1", "")
         named = {
             "workflow": workflow,
             "job": job,
@@ -208,18 +209,19 @@ class Story:
         texts = (*['"text"'] * 9, LONG_TEXT)
         lost = OFTEN if "lost claims" in self.called_for else 0
         runs = [
-            (self.choose.choice(kinds), workflow, "of another" if self.choose.random() < lost else token, id)
-            for workflow, id, token in ends
+            (self.choose.choice(kinds), workflow, "of another" if self.choose.random() < lost else token, id, nonce)
+            for workflow, id, token, nonce in ends
         ]
-        grouped = [(run, [id for *_, id in of]) for run, of in groupby(runs, key=lambda each: each[:3])]
+        grouped = [(run, [each[3:] for each in of]) for run, of in groupby(runs, key=lambda each: each[:3])]
         # who hands claims back mostly stops
         stops = any(run[0][0] == "released" for run in runs) and self.choose.random() < HALF
         slots = 0 if stops else self.choose.choice(self.slots)
         call: list[str | int] = ["worker", self.number, 30_000, slots, len(grouped)]
-        for ((kind, number), workflow, token), ids in grouped:
-            call += (kind, workflow, token, number, len(ids))
-            for id in ids:
-                call += (id, "" if kind in {"released", "suspended", "limited"} else self.choose.choice(texts))
+        for ((kind, number), workflow, token), jobs in grouped:
+            call += (kind, workflow, token, number, len(jobs))
+            for id, nonce in jobs:
+                text = "" if kind in {"released", "suspended", "limited"} else self.choose.choice(texts)
+                call += (id, text, nonce)
         self.held = [each for each in self.held if each not in ends]
         wanted = self.choose.sample(self.workflows, self.choose.randint(1, len(self.workflows)))
         for workflow in wanted:
@@ -245,8 +247,9 @@ class Story:
         fields = iter(answer[2])
         index: int
         for index in fields:
-            self.held.append((wanted[abs(index) - 1], next(fields), token))
-            for _ in range(2 if index > 0 else 4):
+            id, _, spec = (next(fields) for _ in range(3))
+            self.held.append((wanted[abs(index) - 1], id, token, json.loads(spec)["run"]))
+            for _ in range(0 if index > 0 else 2):
                 next(fields)
 
     def compare(self) -> None:
@@ -270,7 +273,7 @@ def test_of_two_jobs_of_an_id_that_of_the_workflow_ends(server: Server, namespac
         for workflow in WORKFLOWS:
             story.produce("add", [workflow, "}", "", "live", "", "", 1, "j1", "nonce", "data"])
         story.send(["worker", 3, 30_000, 2, 0, "a", 1, "b", 1])
-        story.send(["worker", 6, 30_000, 0, 1, "completed", "a", "worker:3", "", 1, "j1", '"text"', "b", 0])
+        story.send(["worker", 6, 30_000, 0, 1, "completed", "a", "worker:3", "", 1, "j1", '"text"', "nonce", "b", 0])
         story.compare()
 
 
@@ -319,7 +322,7 @@ def test_groups_whose_jobs_end_in_a_call_stand_in_line_again_where_they_may(
         story.send(["worker", 3, 30_000, 2, 0, "a", 2])
         for command in KEPT_OUT[by]:
             story.everywhere(*command)
-        ends = [part for group in GROUPS for part in (f"{group}0", '"text"')]
+        ends = [part for group in GROUPS for part in (f"{group}0", '"text"', f"nonce{group}0")]
         story.send(["worker", 6, 30_000, 0, 1, "completed", "a", "worker:3", "", len(GROUPS), *ends, "a", 0])
         story.compare()
         stands = [story.everywhere("ZSCORE", ":a:ready", f"g:{group}")[0] is not None for group in GROUPS]

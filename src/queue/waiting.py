@@ -182,8 +182,9 @@ class Waiters:
         return [None] * len(roles)
 
     def _heard(self, message: bytes) -> None:
-        parts = iter(_said.decode(message))
-        for what, workflow, job_id, run, text in zip(parts, parts, parts, parts, parts, strict=True):
+        what, workflow, *said = _said.decode(message)
+        parts = iter(said)
+        for job_id, text, run in zip(parts, parts, parts, strict=True):
             key = (workflow, job_id)
             if what.startswith(WATCHED):
                 for watch in self._watching.get(key, ()):

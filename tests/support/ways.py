@@ -34,7 +34,7 @@ WATCHED: Final[Pieces] = (
     ("redis.call('TIME')", "{ redis.call('GET', KEYS[1] .. ':now'), '0' }"),
     ("'PUBLISH'", "'RPUSH'"),
 )
-SAID: Final = 5  # fields of what is pushed about a job
+SAID: Final = 3  # fields of what is pushed about a job, behind what happened and its workflow
 MINUTE: Final = 60_000
 DUMP: Final = """
 local found = {}
@@ -88,11 +88,12 @@ def _ordered(name: str, kind: str, content: list[str]) -> Any:
             return sorted(content)
         case "list" if "@waiting" in name:
             # one message may tell of the ends of several jobs, and be sent behind those of others
-            said = [each for message in content for each in _unpacked(message)]
-            return sorted(said[i : i + SAID] for i in range(0, len(said), SAID))
+            return sorted(said for message in content for said in _said(message))
         case _:
             return content
 
 
-def _unpacked(message: str) -> list[str]:
-    return msgspec.msgpack.decode(message.encode(errors="surrogateescape"), type=list[str])
+def _said(message: str) -> list[list[str]]:
+    """What a message says of each job."""
+    what, workflow, *said = msgspec.msgpack.decode(message.encode(errors="surrogateescape"), type=list[str])
+    return [[what, workflow, *said[i : i + SAID]] for i in range(0, len(said), SAID)]

@@ -1,7 +1,7 @@
 --- Commit the outcomes of finished attempts and claim jobs for the free slots. A worker's calls are numbered: the same
 --- number again changes nothing and is answered from the receipt, which is kept until the number that is three more comes.
 --- keys: base
---- args: worker, number, lease, total, outcomes: runs, (kind, workflow, token, number, jobs, (id, text)*)*; wants (workflow, most)*
+--- args: worker, number, lease, total, outcomes: runs, (kind, workflow, token, number, jobs, (id, text, nonce)*)*; wants (workflow, most)*
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost | 2 as 1, older failed jobs were dropped), claims (index in wants, id, data, spec; with a
 ---   negative index also failed attempts, checkpoints or false)*, ms until there may be more to claim (0: at once |
 ---   -1: nothing in sight)
@@ -19,7 +19,6 @@ if simply then return simply end
 --- @include line_up_groups
 --- @include look_ahead
 --- @include pass_on when needed
---- @include push
 --- @include read_clock
 --- @include read_limits
 --- @include read_receipt
@@ -35,7 +34,7 @@ local base, worker, number, lease, total = KEYS[1], ARGV[1], ARGV[2], tonumber(A
 local now, token, at = readClock(), worker .. ':' .. number, 6
 local runs, wants = {}, {}
 for i = 1, tonumber(ARGV[5]) do
-  runs[i], at = at, at + 5 + 2 * ARGV[at + 4]
+  runs[i], at = at, at + 5 + 3 * ARGV[at + 4]
 end
 for i = at, #ARGV, 2 do
   wants[#wants + 1] = { ARGV[i], tonumber(ARGV[i + 1]) }
@@ -59,15 +58,15 @@ if receipt then
 end
 
 assumeNoLimits(base, wants)
-local statuses, over, busy = {}, { released = {}, freed = {}, ended = {}, pushed = {} }, {}
+local statuses, over, busy = {}, { released = {}, freed = {}, ended = {} }, {}
 for _, run in ipairs(runs) do
   local kind, workflow, from, number = unpack(ARGV, run, run + 3)
   busy[workflow] = false
-  local first, last = run + 5, run + 3 + 2 * ARGV[run + 4]
+  local first, last = run + 5, run + 4 + 3 * ARGV[run + 4]
   if kind == 'completed' then
     completeTogether(base, workflow, first, last, from, now, over, statuses)
   else
-    for i = first, last, 2 do
+    for i = first, last, 3 do
       statuses[#statuses + 1] = applyOutcome(base, kind, workflow, ARGV[i], from, ARGV[i + 1], number, now, over)
     end
   end
@@ -75,7 +74,6 @@ end
 releaseActive(base, over.released)
 lineUpGroups(base, over.freed)
 enterCompleted(base, over.ended, now)
-for processes, said in pairs(over.pushed) do push(base, processes, said) end
 -- before anything is claimed: what ends with its parent is not to begin
 local follow, due = lookAhead(base, wants)
 local more = follow and endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG

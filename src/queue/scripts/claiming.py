@@ -88,9 +88,9 @@ def _pack(outcomes: Sequence[tuple[Claim, Outcome]]) -> tuple[int, list[Argument
         alike = (kind, claim.workflow, claim.token, amount)
         if not runs or runs[-1][0] != alike:
             runs.append((alike, []))
-        runs[-1][1].extend((claim.id, text))
+        runs[-1][1].extend((claim.id, text, claim.spec.run))
     for head, jobs in runs:
-        packed += (*head, len(jobs) // 2, *jobs)
+        packed += (*head, len(jobs) // 3, *jobs)
     return len(runs), packed
 
 

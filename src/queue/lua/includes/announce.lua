@@ -2,5 +2,5 @@
 
 --- Push what happens to a job to the processes that watch it.
 local function announce(base, workflow, id, run, event, text, watchers)
-  push(base, watchers, { 'watch:' .. event, workflow, id, run, text })
+  push(base, watchers, { 'watch:' .. event, workflow, id, text, run })
 end

@@ -22,7 +22,7 @@
 --- limited (text: limiter or empty, number: delay) | continued (text: payload).
 --- The number of failed and cancelled is that of the compensations that are registered, or empty.
 --- `over`: what is the same for many outcomes and is for the caller to write: claims that are `released` (as
---- `releaseActive` wants them), jobs that have `ended` (as `enterCompleted` does), and what is to be `pushed`, by to whom.
+--- `releaseActive` wants them), and jobs that have `ended` (as `enterCompleted` does).
 --- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
 --- Returns 1, or 0 where the claim is lost and nothing was written, or 2 where older failed jobs made room for this one.
 local function applyOutcome(base, kind, workflow, id, token, text, number, now, over)
@@ -45,7 +45,7 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now, 
   end
   if kind == 'completed' and spec.result_ttl > 0 and not told[3] and not told[4] then
     completeJob(base, workflow, id, text, spec.result_ttl, now, over.ended)
-    publishEnd(base, workflow, id, spec, kind, text, true, told, over.pushed)
+    publishEnd(base, workflow, id, spec, kind, text, true, told)
   elseif kind == 'completed' then
     finalizeCompleted(base, workflow, id, spec, text, now, told)
   elseif kind == 'failed' then

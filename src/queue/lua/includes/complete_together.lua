@@ -1,11 +1,13 @@
 --- @include apply_outcome when needed
 --- @include key_of
+--- @include published_whole
 --- @include read_limits
 --- @include result_ttl
---- @include say_end
+--- @include say_end when needed
+--- @include say_ends
 
---- Complete the jobs of a workflow that stand in ARGV from `first` to `last` (id, result), claimed with one token, each as
---- `applyOutcome` does, and in few commands where it takes little: it has no parent and no children, nobody watches it or
+--- Complete the jobs of a workflow that stand in ARGV from `first` to `last` (id, result, nonce), claimed with one token,
+--- each as `applyOutcome` does, and in few commands where it takes little: it has no parent and no children, nobody watches it or
 --- wants it cancelled, and its result is kept for as long as it is by default. Enters a status each into `statuses`.
 --- `over`: as `applyOutcome` has it, and the groups that it has `freed` a slot of, by workflow.
 local function completeTogether(base, workflow, first, last, token, now, over, statuses)
@@ -13,8 +15,8 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
     keyOf(base, workflow, 'j', ''), keyOf(base, workflow, 'ga', ''), readLimits(base, workflow).stream == 0
   -- as texts: a number is written anew for each command
   local finished, kept, till = string.format('%.0f', now), tostring(RESULT_TTL), string.format('%.0f', now + RESULT_TTL)
-  local released, ended = nil, nil
-  for i = first, last, 2 do
+  local released, ended, told = nil, nil, {}
+  for i = first, last, 3 do
     local id, result, status, group = ARGV[i], ARGV[i + 1], nil, nil
     local job = jobs .. id
     local record = silent
@@ -43,11 +45,14 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
         local freed = over.freed[workflow]
         if freed then freed[#freed + 1] = group else over.freed[workflow] = { group } end
       end
-      if record[3] then
-        local run = string.match(spec, '^"run":"([^"]*)"', string.find(spec, '"run":', 1, true))
-        sayEnd(base, record[3], 'completed', workflow, id, run, result, true, over.pushed)
+      if record[3] and #result > PUBLISHED_WHOLE then
+        sayEnd(base, record[3], 'completed', workflow, id, result, ARGV[i + 2], true)
+      elseif record[3] then
+        local to = told[record[3]]
+        if to then to[#to + 1] = i else told[record[3]] = { i } end
       end
     end
     statuses[#statuses + 1] = status or applyOutcome(base, 'completed', workflow, id, token, result, '', now, over)
   end
+  if next(told) then sayEnds(base, workflow, told, first, last) end
 end

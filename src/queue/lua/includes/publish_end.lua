@@ -4,10 +4,9 @@
 
 --- Push a job's end to the processes that wait for it, those that watch it, and the stream of events. A long text is
 --- announced, and read by who wants it, unless nothing is kept to read (`kept` false). `told`: as `readTold` gives it.
---- `gathered`, where given: what is for the caller to push to those that wait, by who they are.
-local function publishEnd(base, workflow, id, spec, state, text, kept, told, gathered)
+local function publishEnd(base, workflow, id, spec, state, text, kept, told)
   emitEvent(base, workflow, state, id)
   local waiters, watchers = told[1], told[2]
   if watchers then announce(base, workflow, id, spec.run, state, text, watchers) end
-  if waiters then sayEnd(base, waiters, state, workflow, id, spec.run, text, kept, gathered) end
+  if waiters then sayEnd(base, waiters, state, workflow, id, text, spec.run, kept) end
 end

@@ -15,12 +15,12 @@
 --- nobody who watches. Everything is read before anything is written, and what is written first is refused where the
 --- server is out of memory. Returns the answer, or nil where it takes more.
 local function settleSimply()
-  local commits = #ARGV == 14
-  if not commits and #ARGV ~= 7 or commits and (ARGV[6] ~= 'completed' or ARGV[7] ~= ARGV[13]) then return nil end
+  local commits = #ARGV == 15
+  if not commits and #ARGV ~= 7 or commits and (ARGV[6] ~= 'completed' or ARGV[7] ~= ARGV[14]) then return nil end
   local base, number, workflow, room = KEYS[1], ARGV[2], ARGV[#ARGV - 1], math.min(ARGV[4], ARGV[#ARGV])
   local caller = ARGV[1] .. '/' .. number % 3
   if readReceipt(base, caller, number) then return nil end
-  local id, result, waiters, run = ARGV[11] or '', ARGV[12], nil, nil
+  local id, result, waiters = ARGV[11] or '', ARGV[12], nil
   local all, own = keyOf(base, nil, ''), keyOf(base, workflow, '')
   local ready, jobs, active, leases = own .. 'ready', own .. 'j:', own .. 'active', all .. 'active'
   if redis.call('EXISTS', all .. 'limits', all .. 'cascades', own .. 'limits', own .. 'groups', own .. 'delayed',
@@ -34,7 +34,7 @@ local function settleSimply()
       or string.find(spec, '"result_ttl":', 1, true) or #result > PUBLISHED_WHOLE then
       return nil
     end
-    waiters, run = record[3], record[3] and string.match(spec, '"run":"([^"]*)"')
+    waiters = record[3]
   end
   -- one more than is wanted tells whether any is left
   local found, claims, n = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, 0
@@ -54,7 +54,7 @@ local function settleSimply()
     redis.call('ZREM', leases, workflow .. ':' .. id)
     redis.call('ZADD', own .. 'completed', now + RESULT_TTL, id)
     trimEnded(base, workflow, 'completed', now)
-    if waiters then push(base, waiters, { 'completed', workflow, id, run, result }) end
+    if waiters then push(base, waiters, { 'completed', workflow, id, result, ARGV[13] }) end
   end
   for i = 2, n, 4 do
     local next = claims[i]
