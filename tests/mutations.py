@@ -16,6 +16,7 @@ from typing import Final
 from mutants.claims import CLAIMS
 from mutants.limits import LIMITS
 from mutants.lives import LIVES
+from mutants.marks import MARKS
 from mutants.mutant import Mutation, mutated
 from mutants.order import ORDER
 from mutants.short_cuts import SHORT_CUTS_TAKEN
@@ -26,7 +27,7 @@ TOO_LONG: Final = "60"  # what waits for ever without the thing that was taken o
 # other ones each time: the few that are always the same need not hold one for each thing
 SEQUENCES: Final = {"LANNER_MODEL_EXAMPLES": "1500", "LANNER_MODEL_SHRINK": "0"}
 
-MUTATIONS: Final = (*LIMITS, *CLAIMS, *ORDER, *WAKES, *LIVES, *SHORT_CUTS_TAKEN)
+MUTATIONS: Final = (*LIMITS, *CLAIMS, *ORDER, *WAKES, *LIVES, *MARKS, *SHORT_CUTS_TAKEN)
 
 
 def run(package: Path, test: str) -> subprocess.CompletedProcess[str]:

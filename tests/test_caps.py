@@ -30,7 +30,7 @@ KINDS = ("worker", "workflow", "namespace", "group")
 
 # a check of each cap, and what it looks like without it
 CHECKS: dict[str, list[tuple[str, str]]] = {
-    "workflow": [("capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active'))", "")],
+    "workflow": [("capacity = capacity - redis.call('HLEN', keyOf(base, workflow, 'active'))", "")],
     "namespace": [("local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))", "local free = cap")],
     "group": [
         (

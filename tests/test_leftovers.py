@@ -56,7 +56,7 @@ FINE: dict[str, list[Command]] = {
         ("HSET", "wf:j:b", "data", "x", "spec", "{}"),
         ("HSET", "wf:steps:a:1", "step", "1"),
         ("ZADD", "wf:events:a:1", 0, "event"),
-        ("SADD", "wf:active", "a:1"),
+        ("HSET", "wf:active", "a:1", ".w:1 1"),
         ("SADD", "wf:ga:user:42", "a:1"),
         ("ZADD", "active", FUTURE, "wf:a:1"),
         ("ZADD", "wf:g:user:42", 1, "b"),
@@ -145,7 +145,7 @@ WRONG: dict[str, tuple[list[Command], str]] = {
         "wf:ga:g: holds 'a:1', which neither runs nor keeps its group",
     ),
     "an active job without lease": (
-        [ACTIVE, ("SADD", "wf:active", "a:1")],
+        [ACTIVE, ("HSET", "wf:active", "a:1", ".w:1 1")],
         "wf:active: holds 'a:1', which has no lease",
     ),
     "a lease without active job": (

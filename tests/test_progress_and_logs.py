@@ -109,7 +109,7 @@ async def test_what_a_lost_claim_says_is_refused(namespace: Namespace, look: Loo
         assert await queue.append_log("a", "line", token=token)
         match why:
             case "taken over":
-                look("HSET", "q:j:a", "token", "another:7")
+                look.give_claim("q", "a", "another:7")
             case "ended":
                 desk.open()
                 await job.wait(PATIENCE)
@@ -128,7 +128,7 @@ async def test_what_a_lost_claim_says_is_refused(namespace: Namespace, look: Loo
             assert not look("EXISTS", "q:log:a")
             assert look("EXISTS", "q:j:a") == int(why == "another life")
         if why == "taken over":
-            look("HSET", "q:j:a", "token", token)
+            look.give_claim("q", "a", token)
         desk.open()
         await queue.remove("a")
         await wait_until(lambda: not desk.running)

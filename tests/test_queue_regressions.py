@@ -69,7 +69,7 @@ async def test_the_slot_of_a_job_whose_worker_is_gone_is_used_at_once_when_it_is
         await wait_until(lambda: look.a_worker_listens(b.id))
         if cap == "namespace":
             await wait_until(lambda: look("ZSCORE", "capped", "b"), PATIENCE)
-        look("HSET", "a:j:one", "token", "nobody:1")
+        look.give_claim("a", "one", "nobody:1")
         if how == "removed":
             assert await a.remove("one")
         else:
@@ -166,7 +166,7 @@ async def _end_by_a_worker(namespace: Namespace, look: Look, desk: Desk, jobs: l
         if how == "lost":
             await desk.runs(*(job.id for job in jobs))
             for job in jobs:
-                look("HSET", f"q:j:{job.id}", "token", "nobody:1")
+                look.give_claim("q", job.id, "nobody:1")
                 look.expire_lease("q", job.id)
             call = (await namespace.runtime()).call
             await sweep_claims(call, lease=3_600_000, interval=1, limit=len(jobs) + 1)

@@ -77,6 +77,8 @@ FOUND: Final[dict[str, Sequence[tuple[str | int, ...]]]] = {
     "children to end": [("ZADD", ":@cascade:{cascade}", "NX", 0, "\n{workflow}:{any}")],
     "a group aside": [("ZADD", ":{workflow}:throttled", (START + 100_000) * 1000, "aside")],
 }
+BESIDE, ELABORATE = "+!"
+MARKED: Final = {"steps": BESIDE, "events": BESIDE, "a log": BESIDE, "cancel": ELABORATE}
 CASCADE: Final = "cancel\tchildren\ta\t1.0\tj"
 
 
@@ -194,12 +196,23 @@ class Story:
         if found == "time":
             self.pass_time(self.choose.choice((1, 6, 400)))
             return
+        if found in MARKED:
+            if not self.held:
+                return
+            self._mark(workflow, job, MARKED[found])
         chosen = self.choose.choice(FOUND[found])
         command = [part.format_map(named) if isinstance(part, str) else part for part in chosen]
         if ":j:" not in str(command[1]) or all(self.everywhere("EXISTS", command[1])):
             self.everywhere(*command)
         if found == "children to end":
             self.everywhere("SADD", ":cascades", CASCADE)
+
+    def _mark(self, workflow: str, job: str, mark: str) -> None:
+        """As whoever brings about what was found does it, while the job runs."""
+        for way in self.ways:
+            claim: str | None = way.client("HGET", f"{way.base}:{workflow}:active", job)
+            if claim and claim[0] != ELABORATE:
+                way.client("HSET", f"{way.base}:{workflow}:active", job, mark + claim[1:])
 
     def settle(self) -> None:
         self.number += 3
@@ -277,6 +290,26 @@ def test_of_two_jobs_of_an_id_that_of_the_workflow_ends(server: Server, namespac
         story.compare()
 
 
+@pytest.mark.parametrize(("first", "second"), [("completed", "completed"), ("retry", "completed"), ("retry", "retry")])
+@pytest.mark.parametrize("together", [True, False])
+def test_an_outcome_that_comes_twice_in_a_call_counts_once(
+    server: Server, namespace_id: str, first: str, second: str, *, together: bool
+) -> None:
+    with telling(server, namespace_id, 0) as story:
+        story.produce("add", ["a", "}", "", "live", "waiters me", "", 1, "j1", "nonce", "data"])
+        story.send(["worker", 3, 30_000, 1, 0, "a", 1])
+        ends: list[list[str | int]] = [["j1", '"first"', "nonce"], ["j1", '"second"', "nonce"]]
+        call: list[str | int] = []
+        if together and first == second:
+            call = [1, first, "a", "worker:3", 0, 2, *ends[0], *ends[1]]
+        else:
+            call = [2, first, "a", "worker:3", 0, 1, *ends[0], second, "a", "worker:3", 0, 1, *ends[1]]
+        answer = story.send(["worker", 6, 30_000, 0, *call, "a", 0])
+        story.compare()
+        assert answer[1] == "10"
+        assert story.everywhere("LLEN", ":@waiting:me") == [int(first == "completed")] * len(story.ways)
+
+
 def test_who_leaves_work_behind_wakes_another(server: Server, namespace_id: str) -> None:
     with telling(server, namespace_id, 0) as story:
         story.produce("add", ["a", "}", "", "live", "", "", 3, *(f"{part}{n}" for n in range(3) for part in "jnd")])
@@ -292,7 +325,7 @@ def test_a_job_of_the_longest_id_has_a_slot_among_many(server: Server, namespace
         jobs = [part for id in ids for part in (id, "nonce", "data")]
         story.produce("add", ["a", "}", "", "live", "", "", len(ids), *jobs])
         story.send(["worker", 3, 30_000, len(ids), 0, "a", len(ids)])
-        assert [set(slots) for slots in story.everywhere("SMEMBERS", ":a:active")] == [set(ids)] * len(story.ways)
+        assert [set(slots) for slots in story.everywhere("HKEYS", ":a:active")] == [set(ids)] * len(story.ways)
         leases = [f"a:{id}" for id in ids]
         assert [set(held) for held in story.everywhere("ZRANGE", ":active", 0, -1)] == [set(leases)] * len(story.ways)
         story.compare()

@@ -16,7 +16,7 @@ LIMITS: Final = (
     lua(
         "a workflow's cap is looked at",
         "reserve",
-        "capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active'))",
+        "capacity = capacity - redis.call('HLEN', keyOf(base, workflow, 'active'))",
         "",
         f"{FILLED}[workflow]",
         NESTED,

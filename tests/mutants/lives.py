@@ -8,7 +8,7 @@ LIVES: Final = (
     lua(
         "a cancellation that was asked for decides how a run ends",
         "apply_outcome",
-        "if record[3] then\n    if kind",
+        "if record[2] then\n    if kind",
         "if false then\n    if kind",
         "test_cancel.py::test_a_cancellation_that_is_swallowed_counts_all_the_same",
         MODEL,

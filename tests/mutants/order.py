@@ -40,7 +40,7 @@ ORDER: Final = (
     lua(
         "a recovered job returns to its place",
         "recover_claim",
-        "addWaiting(base, workflow, id, spec, tonumber(record[4]), holds)",
+        "addWaiting(base, workflow, id, spec, place, holds)",
         "addWaiting(base, workflow, id, spec, nil, holds)",
         "test_claim_order.py::test_a_recovered_job_returns_to_its_place",
         MODEL,

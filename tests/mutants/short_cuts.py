@@ -12,15 +12,11 @@ def cut(include: str, name: str, piece: str, instead: str = "") -> Mutation:
     return lua(f"{include}: {name}", include, piece, instead, SHORT_CUTS)
 
 
-def unread(include: str, name: str, field: str, before: str = "", behind: str = "") -> Mutation:
-    """A field of a record that is not looked at; what stands before or behind it tells it from others."""
-    return cut(include, name, f"{before}'{field}'{behind}", f"{before}{NOBODY}{behind}")
-
-
 def taken(name: str, *fields: str) -> Mutation:
     """Fields that are taken for none that matter, in the record of a job that is claimed."""
-    ordinary = "field ~= 'parent'"
-    return cut("read_unstarted", name, ordinary, " and ".join([ordinary, *(f"field ~= '{field}'" for field in fields)]))
+    ordinary = "parent = record[i + 1]"
+    are = " or ".join(f"field == '{field}'" for field in fields)
+    return cut("read_unstarted", name, ordinary, f"{ordinary}\n    elseif {are} then\n      data = data")
 
 
 def forgotten(state: str) -> Mutation:
@@ -31,7 +27,7 @@ def forgotten(state: str) -> Mutation:
 
 SETTLING: Final = (
     cut("settle_simply", "another end", "ARGV[6] ~= 'completed' or "),
-    cut("settle_simply", "another workflow", " or ARGV[7] ~= ARGV[13]"),
+    cut("settle_simply", "another workflow", " or ARGV[7] ~= ARGV[14]"),
     cut("settle_simply", "a copy of a call", "if readReceipt(base, caller, number) then return nil end"),
     cut("settle_simply", "limits of the namespace", "all .. 'limits', "),
     cut("settle_simply", "what is put off", "all .. 'cascades', "),
@@ -39,18 +35,11 @@ SETTLING: Final = (
     cut("settle_simply", "groups", "own .. 'groups', "),
     cut("settle_simply", "delays", "own .. 'delayed',"),
     cut("settle_simply", "expiries", "own .. 'expiring', "),
-    cut("settle_simply", "groups that stand aside", "own .. 'throttled', "),
-    cut("settle_simply", "a lost claim", "record[1] ~= ARGV[8] or "),
-    unread("settle_simply", "a cancellation that was asked for", "cancel"),
-    unread("settle_simply", "who watches of a job that ends", "watchers", before="'cancel', "),
-    unread("settle_simply", "a parent", "parent"),
-    unread("settle_simply", "children of a job that ends", "kids", before="'parent', "),
-    cut("settle_simply", "a group's job that ends", "string.find(spec, '\"group\":', 1, true)", "false"),
-    cut("settle_simply", "a time to be kept for", "string.find(spec, '\"result_ttl\":', 1, true) or "),
+    cut("settle_simply", "groups that stand aside", ", own .. 'throttled'"),
+    cut("settle_simply", "a lost claim", "or string.sub(claim, 1, #mine) ~= mine "),
+    cut("settle_simply", "a record that is gone of a job that ends", "== ANEW", "== 9"),
+    cut("settle_simply", "a group's job that ends", "string.find(claim, '\\n', 1, true)", "false"),
     cut("settle_simply", "a long result", " or #result > PUBLISHED_WHOLE"),
-    cut("settle_simply", "steps", "own .. 'steps:' .. id, "),
-    cut("settle_simply", "events", "own .. 'events:' .. id, "),
-    cut("settle_simply", "a log", ", own .. 'log:' .. id"),
     cut("settle_simply", "a record that is gone, or else out of the ordinary", "if not spec then return nil end"),
     cut("settle_simply", "slots", "math.min(ARGV[4], ARGV[#ARGV])", "tonumber(ARGV[#ARGV])"),
     cut("settle_simply", "keeps a result no longer", "redis.call('PEXPIRE', jobs .. id, RESULT_TTL)"),
@@ -86,34 +75,32 @@ ADDING: Final = (
     cut("add_together", "has a group stand in line", "maintainGroup(base, workflow, group)"),
 )
 COMPLETING: Final = (
-    cut("complete_together", "a lost claim", "silent and record[1] ~= token", "false"),
-    unread("complete_together", "a cancellation that was asked for", "cancel"),
-    unread("complete_together", "who watches", "watchers"),
-    unread("complete_together", "a parent", "parent"),
-    unread("complete_together", "children", "kids"),
-    cut("complete_together", "a time to be kept for", "string.find(spec, '\"result_ttl\":', 1, true)", "false"),
+    cut(
+        "complete_together",
+        "a claim that says not all, or is lost",
+        "(begins == plain or begins == beside)",
+        "begins",
+    ),
+    cut("complete_together", "a record that is gone", "== ANEW", "== 9"),
+    cut("plain_claim", "a parent", "parent or "),
+    cut("plain_claim", "a time to be kept for", "string.find(spec, '\"result_ttl\":', 1, true)", "false"),
+    cut("plain_claim", "who waits", "claim .. ' ' .. (waiters or '')", "claim .. ' '"),
+    cut("plain_claim", "a group", "group and claim .. '\\n' .. group or claim", "claim"),
     cut("complete_together", "a stream", "readLimits(base, workflow).stream == 0", "true"),
-    cut("complete_together", "a group in quotes", "if group or not grouped then", "if true then"),
     cut("complete_together", "keeps a result no longer", "redis.call('PEXPIRE', job, kept)"),
     cut("complete_job", "keeps a result no longer", "redis.call('PEXPIRE', job, ttl)"),
-    cut("complete_together", "gives up its group", "if group then", "if false then"),
+    cut("complete_together", "gives up its group", "if group ~= '' then", "if false then"),
     cut("complete_together", "tells which group is free", "freed[#freed + 1] = group", "n = n"),
     cut("line_up_groups", "limits of the rate", "limits.limiters or readLimits(base).limiters or ", ""),
     cut("line_up_groups", "jobs of the group that run", "redis.call('EXISTS', unpack(keys)) > 0", "false"),
     cut("line_up_groups", "stands in line", "if n > 0 then", "if false then"),
-    cut("complete_together", "tells who waits", "if record[3] then", "if false then"),
-    cut(
-        "enter_completed",
-        "what stands beside a job",
-        "if redis.call('EXISTS', unpack(beside)) > 0 then",
-        "if false then",
-    ),
-    cut("enter_completed", "forgets steps and events", "redis.call('UNLINK', beside[i], beside[i + 1])"),
-    cut(
-        "enter_completed",
-        "keeps a log no longer",
-        "redis.call('PEXPIRE', beside[i + 2], entries[2 * (i + 2) / 3 - 1] - now)",
-    ),
+    cut("complete_together", "tells who waits", "elseif waiters ~= '' then", "elseif false then"),
+    cut("complete_together", "a long result", "waiters ~= '' and #result > PUBLISHED_WHOLE", "false"),
+    cut("say_ends", "who waits for some only", "3 * #places == last - first + 1", "true"),
+    cut("complete_together", "what lies beside a job", "if begins == beside then", "if false then"),
+    cut("clear_beside", "steps", "keyOf(base, workflow, 'steps', id), "),
+    cut("clear_beside", "events", ", keyOf(base, workflow, 'events', id)"),
+    cut("clear_beside", "a log", "redis.call('PEXPIRE', keyOf(base, workflow, 'log', id), ttl)"),
     cut("enter_completed", "forgets the ended", "trimEnded(base, workflow, 'completed', now)"),
 )
 CLAIMING: Final = (
@@ -125,7 +112,7 @@ CLAIMING: Final = (
     cut("look_ahead", "what is put off", "('EXISTS', cascades, unpack(keys))", "('EXISTS', unpack(keys))"),
     cut("reserve", "a stream", " or limits.stream > 0"),
     taken("a job that does not wait", "state"),
-    taken("attempts before", "token", "failures", "failure", "score", "started", "stalls"),
+    taken("attempts before", "failures", "failure", "score", "started", "stalls"),
     taken("who watches", "watchers"),
     taken("children", "kids"),
     cut("claim_unstarted", "a record that is gone, or else out of the ordinary", "not spec or ", "spec and "),
@@ -134,8 +121,8 @@ CLAIMING: Final = (
     lua(
         "a job that was never started spends what it takes to start",
         "claim_ready",
-        "          claim = true",
-        "          claim, started = true, false",
+        "          started = true",
+        "          started = false",
         "test_rate_limits.py",
     ),
     cut("claim_simply", "the cap of a group", "runs < most and", "true and"),
@@ -144,9 +131,9 @@ CLAIMING: Final = (
     cut("claim_simply", "forgets a group of which none waits", "forgetGroups(base, workflow, full)"),
     cut("claim_simply", "has a group stand in line", "maintainGroup(base, workflow, group)", "nil"),
     cut("claim_simply", "puts back what stands behind", "popped[i + 3] and soonest < tonumber(popped[i + 3])", "false"),
-    cut("enter_active", "slots of many", ", LONG, unpack(ids)", ", LONG"),
+    cut("enter_active", "slots of many", ", LONG, '', unpack(claims)", ", LONG, ''"),
     cut("enter_active", "leases of many", ", LONG, unpack(leases)", ", LONG"),
-    cut("enter_active", "what is no job's slot", "redis.call('SREM', slots, LONG)"),
+    cut("enter_active", "what is no job's slot", "redis.call('HDEL', slots, LONG)"),
     cut("enter_active", "what is no job's lease", "redis.call('ZREM', deadlines, LONG)"),
     cut("enter_active", "a job of any id", "rep('\\n'", "rep('-'"),
     cut("forget_groups", "others of the group wait", "redis.call('EXISTS', keys[i]) == 0", "true"),

@@ -39,7 +39,7 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
         "state": record.get("state"),
         "run": json.loads(record["spec"])["run"],
         "data": record["data"],
-        "token": record.get("token", ""),
+        "token": held.hashes.get(f"{job.workflow}:active", {}).get(job.id, " ")[1:].partition(" ")[0],
         "failures": int(record.get("failures", 0)),
         "stalls": int(record.get("stalls", 0)),
         "cancel": record.get("cancel"),
@@ -80,6 +80,22 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
         assert name not in held.ttls
 
 
+def _check_claim(workflow: str, job_id: str, claim: str, held: Held) -> None:
+    """A claim says no less than it takes to complete its job."""
+    record, mark = held.hashes[f"{workflow}:j:{job_id}"], claim[0]
+    beside = [kind for kind in ("steps", "events", "log") if f"{workflow}:{kind}:{job_id}" in held.stored.keys]
+    assert mark in ".+!"
+    assert mark != "." or not beside, f"{job_id}: {claim!r} says nothing of {beside}"
+    if mark == "!":
+        return
+    spec = json.loads(record["spec"])
+    elaborate = {"cancel", "watchers", "parent", "kids", "stalls"} & record.keys() | {"result_ttl"} & spec.keys()
+    assert not elaborate, f"{job_id}: {claim!r} says nothing of {elaborate}"
+    said, _, group = claim[1:].partition("\n")
+    assert group == spec.get("group", "")
+    assert said.split()[2:] == record.get("waiters", "").split()
+
+
 def _check_places(model: Model, workflow: str, held: Held, clock: Clock) -> None:
     """Each job is where its state says, and nowhere else."""
 
@@ -87,7 +103,10 @@ def _check_places(model: Model, workflow: str, held: Held, clock: Clock) -> None
         return {job.id: job.instant for job in model.having(state, workflow=workflow)}
 
     active = {job.id for job in model.having("active", workflow=workflow)}
-    assert held.sets.get(f"{workflow}:active", frozenset()) == active
+    claims = held.hashes.get(f"{workflow}:active", {})
+    assert set(claims) == active
+    for job_id, claim in claims.items():
+        _check_claim(workflow, job_id, claim, held)
     _check_instants(f"{workflow}:delayed", held, clock, instants("delayed"))
     _check_instants(f"{workflow}:parked", held, clock, instants("parked"))
     failed = {job.id: job.finished for job in model.failed(workflow)}

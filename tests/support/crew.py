@@ -146,8 +146,8 @@ class _Heir:
 
     def _is_late(self, member: str) -> bool:
         workflow, _, job = member.partition(":")
-        token: str | None = self._client("HGET", f"{self._base}:{workflow}:j:{job}", "token")
-        return (token or "").rpartition(":")[0] in self._dead
+        claim: str | None = self._client("HGET", f"{self._base}:{workflow}:active", job)
+        return (claim or " ")[1:].partition(" ")[0].rpartition(":")[0] in self._dead
 
 
 def _main(target: str, namespace: str, redis_url: str, processes: str, lease: str) -> None:

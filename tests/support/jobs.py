@@ -131,12 +131,12 @@ async def sweep(namespace: Namespace) -> list[str]:
 
 async def lose_claim(look: "Look", namespace: Namespace, workflow: str, job_id: str) -> None:
     """Have a job taken from its worker, as if that had been silent for a lease; however slow this machine is."""
-    token = look.field(workflow, job_id, "token")
+    token = look.token(workflow, job_id)
 
     async def is_lost() -> bool:
         look.expire_lease(workflow, job_id)
         await sweep(namespace)
-        return look.field(workflow, job_id, "token") != token
+        return look.token(workflow, job_id) != token
 
     # its worker may renew it in between
     await wait_until(is_lost, PATIENCE)
@@ -166,6 +166,16 @@ class Look:
         """A field of a job's record."""
         answer: str | None = self("HGET", f"{workflow}:j:{job_id}", name)
         return answer
+
+    def token(self, workflow: str, job_id: str) -> str | None:
+        """The token of a job's claim; None where nobody has it."""
+        claim: str | None = self("HGET", f"{workflow}:active", job_id)
+        return None if claim is None else claim[1:].split()[0]
+
+    def give_claim(self, workflow: str, job_id: str, token: str) -> None:
+        """Have a job's claim be another's."""
+        claim: str = self("HGET", f"{workflow}:active", job_id)
+        self("HSET", f"{workflow}:active", job_id, claim[0] + token + claim[claim.index(" ") :])
 
     def state(self, workflow: str, job_id: str) -> str | None:
         """The state that a job's record says; None where there is no record."""

@@ -82,6 +82,9 @@ class Way:
 
 def _ordered(name: str, kind: str, content: list[str]) -> Any:
     match kind:
+        case "hash" if name.endswith(":active"):
+            # token and place of each claim; the rest says which way its end takes
+            return {id: claim[1:].split()[:2] for id, claim in zip(content[::2], content[1::2], strict=True)}
         case "hash":
             return dict(zip(content[::2], content[1::2], strict=True))
         case "set":

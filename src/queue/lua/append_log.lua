@@ -3,12 +3,17 @@
 --- keys: base
 --- args: workflow, id, token, entry, most
 --- returns: 1 written | 0 the claim is lost
---- @include holds_claim
+--- @include beside
+--- @include is_claim
 --- @include key_of
+--- @include mark_claim
+--- @include read_claim
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
-if not holdsClaim(base, workflow, id, ARGV[3]) then return 0 end
+local claim = readClaim(base, workflow, id)
+if not isClaim(claim, ARGV[3]) then return 0 end
 local log = keyOf(base, workflow, 'log', id)
 if not redis.call('LPOS', log, ARGV[4], 'RANK', -1) then
+  markClaim(base, workflow, id, claim, BESIDE)
   redis.call('RPUSH', log, ARGV[4])
   redis.call('LTRIM', log, -tonumber(ARGV[5]), -1)
 end

@@ -12,8 +12,9 @@ local GROUPS_LOOKED_AT = 200
 local base, workflow, state, place, skip, limit = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local members, ids = keyOf(base, workflow, state), {}
 if state == 'active' then
-  local page = redis.call('SSCAN', members, place == '' and '0' or place, 'COUNT', LOOKED_AT)
-  return { page[1] == '0' and '' or page[1], skip, page[2] }
+  local page = redis.call('HSCAN', members, place == '' and '0' or place, 'COUNT', LOOKED_AT)
+  for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
+  return { page[1] == '0' and '' or page[1], skip, ids }
 end
 if state ~= 'waiting' then
   if state == 'completed' or state == 'cancelled' then

@@ -15,6 +15,7 @@ if simply then return simply end
 --- @include ended_along
 --- @include enter_claim when needed
 --- @include enter_completed
+--- @include holds_claim when needed
 --- @include key_of
 --- @include line_up_groups
 --- @include look_ahead
@@ -23,7 +24,7 @@ if simply then return simply end
 --- @include read_limits
 --- @include read_receipt
 --- @include read_steps when needed
---- @include release_active
+--- @include release_leases
 --- @include require_memory
 --- @include reserve
 --- @include rest_counter when needed
@@ -47,9 +48,9 @@ if receipt then
   for i, want in ipairs(wants) do indexes[want[1]] = i end
   for i = 2, #receipt do
     local workflow, id = string.match(receipt[i], '^([^:]*):(.*)$')
-    local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'token', 'data', 'spec', 'failures')
-    if record[1] == token then
-      enterClaim(claims, indexes[workflow], id, record[2], record[3], record[4] or '0', readSteps(base, workflow, id))
+    if holdsClaim(base, workflow, id, token) then
+      local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'data', 'spec', 'failures')
+      enterClaim(claims, indexes[workflow], id, record[1], record[2], record[3] or '0', readSteps(base, workflow, id))
     end
   end
   -- a late copy may have come behind a pop that took a wake-up with it
@@ -71,7 +72,7 @@ for _, run in ipairs(runs) do
     end
   end
 end
-releaseActive(base, over.released)
+releaseLeases(base, over.released)
 lineUpGroups(base, over.freed)
 enterCompleted(base, over.ended, now)
 -- before anything is claimed: what ends with its parent is not to begin

@@ -5,7 +5,11 @@
 ---   most: how many of the barrier may run at once (0: all); of more, those whose paths end in the lowest numbers do first
 --- returns: 1 started | 0 the claim is lost
 --- @include add_child
+--- @include elaborate
+--- @include is_claim
 --- @include key_of
+--- @include mark_claim
+--- @include read_claim
 --- @include read_clock
 --- @include read_spec
 --- @include require_memory
@@ -13,10 +17,11 @@
 requireMemory(KEYS[1])
 local base, workflow, id, barrier, policy = KEYS[1], ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 local job, most, now = keyOf(base, workflow, 'j', id), tonumber(ARGV[6]), readClock()
-local record = redis.call('HMGET', job, 'token', 'spec')
-if record[1] ~= ARGV[3] then return 0 end
-local steps, parent = keyOf(base, workflow, 'steps', id), { workflow, id, readSpec(record[2]).run }
+local claim = readClaim(base, workflow, id)
+if not isClaim(claim, ARGV[3]) then return 0 end
+local steps, parent = keyOf(base, workflow, 'steps', id), { workflow, id, readSpec(redis.call('HGET', job, 'spec')).run }
 redis.call('HSET', job, 'kids', '1')
+markClaim(base, workflow, id, claim, ELABORATE)
 redis.call('HDEL', job, 'stalls')
 for i = 7, #ARGV, 5 do
   local path = ARGV[i]

@@ -3,13 +3,17 @@
 --- keys: base
 --- args: workflow, id, token, name, path, before, otherwise
 --- returns: the event's text; nil: none has arrived; 0: the claim is lost
+--- @include beside
 --- @include first_event
---- @include holds_claim
+--- @include is_claim
 --- @include key_of
+--- @include mark_claim
+--- @include read_claim
 --- @include require_memory
 requireMemory(KEYS[1])
 local base, workflow, id = KEYS[1], ARGV[1], ARGV[2]
-if not holdsClaim(base, workflow, id, ARGV[3]) then return 0 end
+local claim = readClaim(base, workflow, id)
+if not isClaim(claim, ARGV[3]) then return 0 end
 local steps, path, before = keyOf(base, workflow, 'steps', id), ARGV[5], ARGV[6]
 local recorded = redis.call('HGET', steps, path)
 if recorded then
@@ -17,6 +21,7 @@ if recorded then
   if string.sub(recorded, 1, #before) == before then return string.sub(recorded, #before + 1) end
   if recorded == ARGV[7] then return nil end
 end
+markClaim(base, workflow, id, claim, BESIDE)
 local event = firstEvent(base, workflow, id, ARGV[4])
 if event then
   local text = string.match(event, '^[^\n]*\n[^\n]*\n[^\n]*\n(.*)$')

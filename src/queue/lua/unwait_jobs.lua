@@ -3,6 +3,7 @@
 --- args: process, jobs (workflow, id, role)*
 --- returns: nothing
 --- @include key_of
+--- @include tell_claim
 for i = 2, #ARGV, 3 do
   local job, role = keyOf(KEYS[1], ARGV[i], 'j', ARGV[i + 1]), ARGV[i + 2]
   local entered, kept = redis.call('HGET', job, role), {}
@@ -14,4 +15,5 @@ for i = 2, #ARGV, 3 do
   elseif entered then
     redis.call('HDEL', job, role)
   end
+  if role == 'waiters' then tellClaim(KEYS[1], ARGV[i], ARGV[i + 1], table.concat(kept, ' ')) end
 end

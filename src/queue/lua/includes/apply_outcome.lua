@@ -9,9 +9,12 @@
 --- @include finalize_cancelled when needed
 --- @include finalize_completed when needed
 --- @include finalize_failed when needed
+--- @include is_claim
 --- @include key_of
 --- @include pause_limiter when needed
+--- @include place_of
 --- @include publish_end
+--- @include read_claim
 --- @include read_spec
 --- @include release_group
 --- @include suspend_job when needed
@@ -22,21 +25,25 @@
 --- limited (text: limiter or empty, number: delay) | continued (text: payload).
 --- The number of failed and cancelled is that of the compensations that are registered, or empty.
 --- `over`: what is the same for many outcomes and is for the caller to write: claims that are `released` (as
---- `releaseActive` wants them), and jobs that have `ended` (as `enterCompleted` does).
+--- `releaseLeases` wants them), and jobs that have `ended` (as `enterCompleted` does).
 --- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
 --- Returns 1, or 0 where the claim is lost and nothing was written, or 2 where older failed jobs made room for this one.
 local function applyOutcome(base, kind, workflow, id, token, text, number, now, over)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'token', 'spec', 'cancel', 'score', 'stalls', 'waiters', 'watchers', 'parent', 'kids')
-  if record[1] ~= token then return '0' end
-  local spec, place = readSpec(record[2]), tonumber(record[4])
-  local told = { record[6], record[7], record[8], record[9] }
-  if record[3] then
+  local claim = readClaim(base, workflow, id)
+  if not isClaim(claim, token) then return '0' end
+  local record = redis.call('HMGET', job, 'spec', 'cancel', 'stalls', 'waiters', 'watchers', 'parent', 'kids')
+  if not record[1] then return '0' end
+  local spec, place = readSpec(record[1]), placeOf(claim)
+  local told = { record[4], record[5], record[6], record[7] }
+  if record[2] then
     if kind ~= 'failed' and kind ~= 'cancelled' then number = '' end
-    kind, text = 'cancelled', record[3]
+    kind, text = 'cancelled', record[2]
   end
   local goesOn = kind == 'retry' or kind == 'suspended' or kind == 'limited' or kind == 'released'
   local holds = goesOn and spec.strict and spec.group ~= ''
+  -- at once: an outcome that comes twice in a call counts once
+  redis.call('HDEL', keyOf(base, workflow, 'active'), id)
   local released = over.released[workflow]
   if released then released[#released + 1] = id else over.released[workflow] = { id } end
   if not holds then releaseGroup(base, workflow, id, spec) end
@@ -53,15 +60,15 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now, 
   elseif kind == 'cancelled' then
     finalizeCancelled(base, workflow, id, spec, text, now, told)
   else
-    redis.call('HSET', job, 'token', '')
+    redis.call('HSET', job, 'score', place)
     if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
-    if kind ~= 'released' and record[5] then redis.call('HDEL', job, 'stalls') end
+    if kind ~= 'released' and record[3] then redis.call('HDEL', job, 'stalls') end
     if kind == 'retry' then
       redis.call('HSET', job, 'failure', text)
       redis.call('HINCRBY', job, 'failures', 1)
       redis.call('HDEL', job, 'started', 'awaits', holds and 'started' or 'score')
       addDelayed(base, workflow, id, now + number)
-      if record[7] then announce(base, workflow, id, spec.run, 'retrying', text, record[7]) end
+      if told[2] then announce(base, workflow, id, spec.run, 'retrying', text, told[2]) end
     elseif kind == 'limited' then
       -- the next claim starts the attempt again; none has failed
       redis.call('HSETNX', job, 'failures', 0)
@@ -74,11 +81,11 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now, 
         addDelayed(base, workflow, id, now + number)
       end
     elseif kind == 'continued' then
-      continueJob(base, workflow, id, record[2], text, record[9])
+      continueJob(base, workflow, id, record[1], text, told[4])
       armWake(base, workflow)
     elseif kind == 'suspended' then
       suspendJob(base, workflow, id, spec, place, holds, text, tonumber(number), now)
-      if record[7] then announce(base, workflow, id, spec.run, 'suspended', number, record[7]) end
+      if told[2] then announce(base, workflow, id, spec.run, 'suspended', number, told[2]) end
     else
       addWaiting(base, workflow, id, spec, place, holds)
       armWake(base, workflow)

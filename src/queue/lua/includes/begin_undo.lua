@@ -20,7 +20,7 @@ local function beginUndo(base, workflow, id, spec, place, how, text, known)
   local failures = redis.call('HGET', job, 'failures') or '0'
   redis.call('HSET', steps, '//undo', how .. ':' .. failures .. ':' .. text)
   redis.call('HDEL', job, 'cancel', 'awaits', 'stalls', 'holds')
-  redis.call('HSET', job, 'token', '')
+  if place then redis.call('HSET', job, 'score', place) end
   if how == 'cancelled' and redis.call('EXISTS', keyOf(base, workflow, 'barrier', id)) == 1 then
     putOff(base, 'undo', '', workflow, id)
     redis.call('HSET', job, 'state', 'parked', 'awaits', '\t//undo')

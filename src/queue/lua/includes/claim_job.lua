@@ -1,4 +1,5 @@
 --- @include announce when needed
+--- @include elaborate
 --- @include emit_event
 --- @include enter_claim
 --- @include fail_expired when needed
@@ -8,7 +9,7 @@
 
 --- Put one waiting job into a worker's hands; what counts as claimed is for the caller to enter.
 --- `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
---- Enters what the worker gets into `claims`. Returns true, and whether an attempt was started; nil for a job that is not
+--- Enters what the worker gets into `claims`. Returns its claim, and whether an attempt was started; nil for a job that is not
 --- there to claim: gone, or expired before it began, which fails it; false for one that may not.
 local function claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
   local job = keyOf(base, workflow, 'j', id)
@@ -16,7 +17,7 @@ local function claimJob(base, workflow, index, id, place, token, now, mayStart, 
   -- in short: stateOf(record[1], record[3]) ~= 'waiting'
   if record[1] or not record[3] then return nil end
   if record[5] then
-    redis.call('HSET', job, 'state', 'active', 'token', token, 'score', place)
+    redis.call('HSET', job, 'state', 'active')
   else
     if not mayStart then return false end
     if not record[4] and string.find(record[3], '"expires"', 1, true) then
@@ -28,7 +29,7 @@ local function claimJob(base, workflow, index, id, place, token, now, mayStart, 
         return nil
       end
     end
-    redis.call('HSET', job, 'state', 'active', 'token', token, 'score', place, 'started', now)
+    redis.call('HSET', job, 'state', 'active', 'started', now)
     if record[6] then announce(base, workflow, id, readSpec(record[3]).run, 'started', record[4] or '0', record[6]) end
     emitEvent(base, workflow, 'started', id)
   end
@@ -39,5 +40,5 @@ local function claimJob(base, workflow, index, id, place, token, now, mayStart, 
     local n = #claims
     claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
   end
-  return true, not record[5]
+  return ELABORATE .. token .. ' ' .. place, not record[5]
 end

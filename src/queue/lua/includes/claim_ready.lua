@@ -35,9 +35,9 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
   local ready, jobs, silent = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), own.stream == 0
   -- as texts: a number is written anew for each command
   local stamp, deadline = string.format('%.0f', now), string.format('%.0f', now + lease)
-  local ids, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
-  while #ids < room and tries < room + spare and not refused do
-    local popped = redis.call('ZPOPMIN', ready, math.min(room - #ids, math.max(open - starts, 1)))
+  local entries, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
+  while #leases < 2 * room and tries < room + spare and not refused do
+    local popped = redis.call('ZPOPMIN', ready, math.min(room - #leases / 2, math.max(open - starts, 1)))
     if #popped == 0 then break end
     -- the best place of a group that stands in line again: what was popped from behind it goes back
     local soonest = math.huge
@@ -60,17 +60,17 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       local claim, started = nil, false
       local mayStart = starts < open and groupOpen > 0
       if id then
-        started = silent and mayStart and claimUnstarted(jobs, index, id, place, token, stamp, claims)
-        if started then
-          claim = true
+        claim = silent and mayStart and claimUnstarted(jobs, index, id, place, group, token, stamp, claims)
+        if claim then
+          started = true
         else
           claim, started = claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
         end
       end
       if claim then
-        ids[#ids + 1] = id
-        claimed[#claimed + 1] = workflow .. ':' .. id
-        leases[2 * #ids - 1], leases[2 * #ids] = deadline, claimed[#claimed]
+        local n, member = #leases, workflow .. ':' .. id
+        entries[n + 1], entries[n + 2], leases[n + 1], leases[n + 2] = id, claim, deadline, member
+        claimed[#claimed + 1] = member
         if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
         if started then
           starts = starts + 1
@@ -92,6 +92,6 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
     end
   end
   if shared[1] then spendBudgets(base, shared, starts, now) end
-  if ids[1] then enterActive(base, workflow, ids, leases) end
-  return #ids, refused and math.max(again, now + 1) or nil, aside
+  if entries[1] then enterActive(base, workflow, entries, leases) end
+  return #leases / 2, refused and math.max(again, now + 1) or nil, aside
 end

@@ -15,9 +15,9 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
   local waiting, running = keyOf(base, workflow, 'g', ''), keyOf(base, workflow, 'ga', '')
   -- as texts: a number is written anew for each command
   local deadline, started = string.format('%.0f', now + lease), string.format('%.0f', now)
-  local ids, leases, tries, most, full = {}, {}, 0, readLimits(base, workflow).group, {}
-  while #ids < room and tries < room + UNCLAIMABLE_AT_ONCE do
-    local popped = redis.call('ZPOPMIN', ready, room - #ids)
+  local entries, leases, tries, most, full = {}, {}, 0, readLimits(base, workflow).group, {}
+  while #leases < 2 * room and tries < room + UNCLAIMABLE_AT_ONCE do
+    local popped = redis.call('ZPOPMIN', ready, room - #leases / 2)
     if not popped[1] then break end
     local none = nil
     -- the best place of a group that stands in line again: what was popped from behind it goes back
@@ -38,27 +38,28 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
         local head = runs < most and redis.call('ZPOPMIN', waiting .. id) or {}
         id, place = head[1], head[2]
       end
-      local is = id
-        and (claimUnstarted(jobs, index, id, place, token, started, claims)
+      local claim = id
+        and (claimUnstarted(jobs, index, id, place, group, token, started, claims)
           or claimJob(base, workflow, index, id, place, token, now, true, claims))
-      if is then
-        local k, member = #ids + 1, workflow .. ':' .. id
-        ids[k], leases[2 * k - 1], leases[2 * k], claimed[#claimed + 1] = id, deadline, member, member
+      if claim then
+        local n, member = #leases, workflow .. ':' .. id
+        entries[n + 1], entries[n + 2], leases[n + 1], leases[n + 2] = id, claim, deadline, member
+        claimed[#claimed + 1] = member
         if group then redis.call('SADD', running .. group, id) end
       end
-      if group and is and runs + 1 >= most then
+      if group and claim and runs + 1 >= most then
         -- it was popped from the line, and does not stand in it again
         full[#full + 1] = group
       elseif group then
         soonest = math.min(soonest, maintainGroup(base, workflow, group) or soonest)
       end
-      if popped[i + 3] and soonest < tonumber(popped[i + 3]) then
+      if soonest < math.huge and popped[i + 3] and soonest < tonumber(popped[i + 3]) then
         for back = i + 2, #popped, 2 do redis.call('ZADD', ready, popped[back + 1], popped[back]) end
         break
       end
     end
   end
   forgetGroups(base, workflow, full)
-  if ids[1] then enterActive(base, workflow, ids, leases) end
-  return #ids
+  if entries[1] then enterActive(base, workflow, entries, leases) end
+  return #leases / 2
 end

@@ -2,6 +2,7 @@
 --- @include held_member
 --- @include key_of
 --- @include outstanding_children
+--- @include read_claim
 --- @include read_parent
 --- @include read_spec
 --- @include release_held
@@ -22,14 +23,13 @@ local function deliverChild(base, workflow, id, link, state, text, now)
   local parent = readParent(link)
   local above, aboveId, barrier = parent.workflow, parent.id, parent.barrier
   local job = keyOf(base, above, 'j', aboveId)
-  local record =
-    redis.call('HMGET', job, 'state', 'spec', 'token', 'awaits', 'waiters', 'watchers', 'parent', 'kids', 'holds')
+  local record = redis.call('HMGET', job, 'state', 'spec', 'awaits', 'waiters', 'watchers', 'parent', 'kids', 'holds')
   local standing, member = stateOf(record[1], record[2]), workflow .. ':' .. id
   if not standing then return nil end
   local spec = readSpec(record[2])
   if spec.run ~= parent.run or standing == 'completed' or standing == 'cancelled' then return nil end
   if redis.call('ZREM', keyOf(base, above, 'barrier', aboveId), barrier .. '\n' .. member) == 0 then return nil end
-  if record[4] == '\t//undo' then
+  if record[3] == '\t//undo' then
     -- it was cancelled, and undoes once all that it started has ended, however
     if redis.call('EXISTS', keyOf(base, above, 'barrier', aboveId)) == 0 then wakeFromSleep(base, above, aboveId) end
     return nil
@@ -44,20 +44,20 @@ local function deliverChild(base, workflow, id, link, state, text, now)
   if not broken and outstandingChildren(base, above, aboveId, barrier) > 0 then return nil end
   if barrier == '' then
     if broken then
-      unplaceJob(base, above, aboveId, spec, standing, record[9])
+      unplaceJob(base, above, aboveId, spec, standing, record[8])
       local message = string.format('child %s of workflow %s %s', id, workflow, BROKEN_VERBS[state])
       return {
         workflow = above, id = aboveId, spec = spec,
         failure = cjson.encode({ type = BROKEN_TYPES[state], message = message }),
-        told = { record[5], record[6], record[7], record[8] },
+        told = { record[4], record[5], record[6], record[7] },
       }
     end
     enqueueParked(base, above, aboveId)
   elseif standing == 'active' then
     -- seen at the latest when the run decides to sleep
     redis.call('HSET', job, 'news', '1')
-    tellWorker(base, record[3], 'child', above, aboveId, barrier)
-  elseif record[4] and string.find('\n' .. record[4] .. '\n', '\n\t' .. barrier .. '\n', 1, true) then
+    tellWorker(base, readClaim(base, above, aboveId), 'child', above, aboveId, barrier)
+  elseif record[3] and string.find('\n' .. record[3] .. '\n', '\n\t' .. barrier .. '\n', 1, true) then
     wakeFromSleep(base, above, aboveId)
   end
   return nil

@@ -3,6 +3,7 @@
 --- @include key_of
 --- @include pass_on
 --- @include publish_end
+--- @include read_claim
 --- @include read_clock
 --- @include read_spec
 --- @include read_told
@@ -16,13 +17,13 @@
 --- Remove a job and everything of it, and what it started with it. The claim of one that runs is lost, and its worker
 --- told. Returns 1: removed | -1: there is no such job.
 local function dropJob(base, workflow, id)
-  local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'holds', 'token')
+  local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'holds')
   local state = stateOf(record[1], record[2])
   if not state then return -1 end
   local spec, told = readSpec(record[2]), readTold(base, workflow, id)
   if state == 'active' then
-    tellWorker(base, record[4], 'lost', workflow, id)
-    releaseActive(base, { [workflow] = { id } })
+    tellWorker(base, readClaim(base, workflow, id), 'lost', workflow, id)
+    releaseActive(base, workflow, id)
     releaseGroup(base, workflow, id, spec)
   else
     unplaceJob(base, workflow, id, spec, state, record[3])

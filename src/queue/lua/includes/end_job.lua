@@ -1,7 +1,10 @@
 --- @include begin_undo
+--- @include elaborate
 --- @include finalize_cancelled
 --- @include key_of
+--- @include mark_claim
 --- @include pass_on
+--- @include read_claim
 --- @include read_spec
 --- @include read_told
 --- @include state_of
@@ -13,7 +16,7 @@
 --- Returns 1: it is, or will end as, cancelled | 0: it has ended otherwise | -1: there is no such job.
 local function endJob(base, workflow, id, run, reason, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'spec', 'holds', 'token')
+  local record = redis.call('HMGET', job, 'state', 'spec', 'holds')
   local state = stateOf(record[1], record[2])
   if not state then return -1 end
   local spec = readSpec(record[2])
@@ -24,7 +27,9 @@ local function endJob(base, workflow, id, run, reason, now)
   if undoing then return string.sub(undoing, 1, 9) == 'cancelled' and 1 or 0 end
   if state == 'active' then
     if redis.call('HSETNX', job, 'cancel', reason) == 1 then
-      tellWorker(base, record[4], 'cancel', workflow, id, reason)
+      local claim = readClaim(base, workflow, id)
+      markClaim(base, workflow, id, claim, ELABORATE)
+      tellWorker(base, claim, 'cancel', workflow, id, reason)
     end
     return 1
   end

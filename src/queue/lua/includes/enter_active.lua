@@ -4,17 +4,19 @@ local MANY = 16
 -- that for good
 local LONG = string.rep('\n', 256)
 
---- Jobs of a workflow have been claimed: they take a slot of it each and one of the namespace. `ids`: their ids; `leases`:
---- deadline and `workflow:id` of each.
-local function enterActive(base, workflow, ids, leases)
-  local slots, deadlines, n = keyOf(base, workflow, 'active'), keyOf(base, nil, 'active'), #ids
-  if n < MANY then
-    redis.call('SADD', slots, unpack(ids))
+--- Jobs of a workflow have been claimed: they take a slot of it each and one of the namespace. `claims`: id and claim of
+--- each; `leases`: deadline and `workflow:id` of each.
+--- A claim is a mark (see `marks`) and `token place`; of a plain one also, where there are any, the processes that wait for
+--- the end (a word each), and behind a line feed the group.
+local function enterActive(base, workflow, claims, leases)
+  local slots, deadlines = keyOf(base, workflow, 'active'), keyOf(base, nil, 'active')
+  if #leases < 2 * MANY then
+    redis.call('HSET', slots, unpack(claims))
     redis.call('ZADD', deadlines, unpack(leases))
     return
   end
-  redis.call('SADD', slots, LONG, unpack(ids))
-  redis.call('SREM', slots, LONG)
+  redis.call('HSET', slots, LONG, '', unpack(claims))
+  redis.call('HDEL', slots, LONG)
   redis.call('ZADD', deadlines, 0, LONG, unpack(leases))
   redis.call('ZREM', deadlines, LONG)
 end

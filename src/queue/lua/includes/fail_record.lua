@@ -7,7 +7,7 @@
 --- gives it; the parent is for the caller to tell. Returns what `trimFailed` does.
 local function failRecord(base, workflow, id, spec, failure, now, told)
   local job = keyOf(base, workflow, 'j', id)
-  redis.call('HSET', job, 'state', 'failed', 'failure', failure, 'token', '', 'finished', now)
+  redis.call('HSET', job, 'state', 'failed', 'failure', failure, 'finished', now)
   redis.call('HDEL', job, 'waiters', 'watchers', 'holds', 'awaits')
   -- a parent may fail in the same instant as its child, and is the younger of the two
   local failed = keyOf(base, workflow, 'failed')

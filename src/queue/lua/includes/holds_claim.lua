@@ -1,6 +1,7 @@
---- @include key_of
+--- @include is_claim
+--- @include read_claim
 
 --- Is the claim that the token names still the job's?
 local function holdsClaim(base, workflow, id, token)
-  return redis.call('HGET', keyOf(base, workflow, 'j', id), 'token') == token
+  return isClaim(readClaim(base, workflow, id), token)
 end

@@ -1,6 +1,10 @@
+--- @include elaborate
 --- @include key_of
+--- @include mark_claim
+--- @include read_claim
 --- @include read_spec
 --- @include state_of
+--- @include tell_claim
 
 --- A job's state, nonce, text of its end, and progress; while it goes on, there is no text, and a process is entered
 --- among its `role` (waiters | watchers).
@@ -16,7 +20,13 @@ local function lookAtJob(base, workflow, id, run, role, process)
   if state == 'cancelled' then return state, found, record[5], progress end
   local entered = record[6] or ''
   if not string.find(' ' .. entered .. ' ', ' ' .. process .. ' ', 1, true) then
-    redis.call('HSET', job, role, entered == '' and process or entered .. ' ' .. process)
+    entered = entered == '' and process or entered .. ' ' .. process
+    redis.call('HSET', job, role, entered)
+    if state == 'active' and role == 'waiters' then
+      tellClaim(base, workflow, id, entered)
+    elseif state == 'active' then
+      markClaim(base, workflow, id, readClaim(base, workflow, id), ELABORATE)
+    end
   end
   return state, found, nil, progress
 end

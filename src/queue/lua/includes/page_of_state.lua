@@ -5,7 +5,7 @@
 --- have ended or wait for something, any of those that can run or do. A record that has expired is no job.
 local function pageOfState(base, workflow, state, skip, limit)
   local members = keyOf(base, workflow, state)
-  if state == 'active' then return redis.call('SRANDMEMBER', members, limit) end
+  if state == 'active' then return redis.call('HRANDFIELD', members, limit) end
   if state == 'completed' or state == 'cancelled' then
     skip = skip + redis.call('ZCOUNT', members, '-inf', string.format('(%.0f', readClock()))
   end

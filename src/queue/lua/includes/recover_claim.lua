@@ -5,6 +5,8 @@
 --- @include finalize_failed
 --- @include key_of
 --- @include pass_on
+--- @include place_of
+--- @include read_claim
 --- @include read_spec
 --- @include read_told
 --- @include release_active
@@ -16,23 +18,24 @@
 --- Returns 'recovered' | 'stalled' | 'cancelled', or nil where the claim had no record.
 local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'spec', 'cancel', 'score', 'token')
+  local record = redis.call('HMGET', job, 'state', 'spec', 'cancel')
   if record[1] ~= 'active' then
-    redis.call('ZREM', keyOf(base, nil, 'active'), workflow .. ':' .. id)
-    redis.call('SREM', keyOf(base, workflow, 'active'), id)
+    releaseActive(base, workflow, id)
     return nil
   end
   local spec = readSpec(record[2])
-  tellWorker(base, record[5], 'lost', workflow, id)
+  local claim = readClaim(base, workflow, id)
+  local place = placeOf(claim)
+  tellWorker(base, claim, 'lost', workflow, id)
   local stalls = record[3] and 0 or redis.call('HINCRBY', job, 'stalls', 1)
   local goesOn = not record[3] and stalls <= spec.max_stalled
   local holds = goesOn and spec.strict and spec.group ~= ''
-  releaseActive(base, { [workflow] = { id } })
+  releaseActive(base, workflow, id)
   if not holds then releaseGroup(base, workflow, id, spec) end
-  redis.call('HSET', job, 'token', '')
+  if place then redis.call('HSET', job, 'score', place) end
   if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
   if record[3] then
-    if beginUndo(base, workflow, id, spec, tonumber(record[4]), 'cancelled', record[3]) then return 'recovered' end
+    if beginUndo(base, workflow, id, spec, place, 'cancelled', record[3]) then return 'recovered' end
     finalizeCancelled(base, workflow, id, spec, record[3], now, readTold(base, workflow, id))
     passOn(base, workflow, now)
     return 'cancelled'
@@ -42,12 +45,12 @@ local function recoverClaim(base, workflow, id, now)
       type = 'StalledError',
       message = string.format('its worker was lost %d times in a row without any progress between', stalls),
     })
-    if beginUndo(base, workflow, id, spec, tonumber(record[4]), 'failed', failure) then return 'recovered' end
+    if beginUndo(base, workflow, id, spec, place, 'failed', failure) then return 'recovered' end
     finalizeFailed(base, workflow, id, spec, failure, now, readTold(base, workflow, id))
     passOn(base, workflow, now)
     return 'stalled'
   end
-  addWaiting(base, workflow, id, spec, tonumber(record[4]), holds)
+  addWaiting(base, workflow, id, spec, place, holds)
   armWake(base, workflow)
   return 'recovered'
 end

@@ -32,7 +32,7 @@ local function reserve(base, token, lease, total, wants, due, now, busy)
     local limits = readLimits(base, workflow)
     if not (namespace.paused or limits.paused) then
       local capacity = limits.concurrency
-      if capacity < math.huge then capacity = capacity - redis.call('SCARD', keyOf(base, workflow, 'active')) end
+      if capacity < math.huge then capacity = capacity - redis.call('HLEN', keyOf(base, workflow, 'active')) end
       local share, till = math.huge, nil
       if namespace.concurrency < math.huge then
         refusals = refusals or liveRefusals(base, now)

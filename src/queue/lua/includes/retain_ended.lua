@@ -14,7 +14,7 @@ local function retainEnded(base, workflow, id, spec, state, field, text, now, to
     eraseJob(base, workflow, id, kids)
     return false
   end
-  redis.call('HSET', keyOf(base, workflow, 'j', id), 'state', state, field, text, 'token', '', 'finished', now)
+  redis.call('HSET', keyOf(base, workflow, 'j', id), 'state', state, field, text, 'finished', now)
   if kids then
     cascadeEnd(base, workflow, id, 'held', 'cancel')
     redis.call('UNLINK', keyOf(base, workflow, 'barrier', id))

@@ -1,5 +1,8 @@
+--- @include anew
 --- @include arm_wake
 --- @include key_of
+--- @include plain
+--- @include plain_claim
 --- @include published_whole
 --- @include push
 --- @include read_clock
@@ -24,33 +27,36 @@ local function settleSimply()
   local all, own = keyOf(base, nil, ''), keyOf(base, workflow, '')
   local ready, jobs, active, leases = own .. 'ready', own .. 'j:', own .. 'active', all .. 'active'
   if redis.call('EXISTS', all .. 'limits', all .. 'cascades', own .. 'limits', own .. 'groups', own .. 'delayed',
-    own .. 'expiring', own .. 'throttled', own .. 'steps:' .. id, own .. 'events:' .. id, own .. 'log:' .. id) > 0 then
+    own .. 'expiring', own .. 'throttled') > 0 then
     return nil
   end
   if commits then
-    local record = redis.call('HMGET', jobs .. id, 'token', 'spec', 'waiters', 'cancel', 'watchers', 'parent', 'kids')
-    local spec = record[2]
-    if record[1] ~= ARGV[8] or record[4] or record[5] or record[6] or record[7] or string.find(spec, '"group":', 1, true)
-      or string.find(spec, '"result_ttl":', 1, true) or #result > PUBLISHED_WHOLE then
+    local claim, mine = redis.call('HGET', active, id), PLAIN .. ARGV[8] .. ' '
+    if not claim or string.sub(claim, 1, #mine) ~= mine or string.find(claim, '\n', 1, true) or #result > PUBLISHED_WHOLE then
       return nil
     end
-    waiters = record[3]
+    waiters = string.match(claim, ' (.*)$', #mine + 1)
   end
   -- one more than is wanted tells whether any is left
   local found, claims, n = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, 0
+  local entries, token = {}, ARGV[1] .. ':' .. number
   for i = 1, math.min(#found, 2 * room), 2 do
     local next = string.sub(found[i], 3)
-    local data, spec = readUnstarted(jobs .. next)
+    local data, spec, awaited, parent = readUnstarted(jobs .. next)
     if not spec then return nil end
     claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = 1, next, data, spec
+    entries[#entries + 1], entries[#entries + 2] = next, plainClaim(token, found[i + 1], spec, awaited, parent)
     n = n + 4
   end
 
-  local now, token, answers = readClock(), ARGV[1] .. ':' .. number, { commits and '1' or '' }
+  local now, answers = readClock(), { commits and '1' or '' }
   if commits then
-    redis.call('HSET', jobs .. id, 'state', 'completed', 'result', result, 'token', '', 'finished', now)
+    if redis.call('HSET', jobs .. id, 'state', 'completed', 'result', result, 'finished', now) == ANEW then
+      redis.call('DEL', jobs .. id)
+      return nil
+    end
     redis.call('PEXPIRE', jobs .. id, RESULT_TTL)
-    redis.call('SREM', active, id)
+    redis.call('HDEL', active, id)
     redis.call('ZREM', leases, workflow .. ':' .. id)
     redis.call('ZADD', own .. 'completed', now + RESULT_TTL, id)
     trimEnded(base, workflow, 'completed', now)
@@ -59,12 +65,14 @@ local function settleSimply()
   for i = 2, n, 4 do
     local next = claims[i]
     local member = workflow .. ':' .. next
-    redis.call('HSET', jobs .. next, 'state', 'active', 'token', token, 'score', found[i / 2 + 1], 'started', now)
-    redis.call('SADD', active, next)
+    redis.call('HSET', jobs .. next, 'state', 'active', 'started', now)
     redis.call('ZADD', leases, now + ARGV[3], member)
     answers[#answers + 1] = member
   end
-  if n > 0 then redis.call('ZPOPMIN', ready, n / 4) end
+  if n > 0 then
+    redis.call('HSET', active, unpack(entries))
+    redis.call('ZPOPMIN', ready, n / 4)
+  end
   if found[2 * room + 1] then
     armWake(base, workflow)
   elseif n == 0 then

@@ -1,0 +1,48 @@
+"""What a claim says of its job, so that its end need not look at the record."""
+
+from typing import Final
+
+from .mutant import MODEL, lua, script
+
+MARK: Final = "markClaim(base, workflow, id, claim, {})"
+LIES_BESIDE: Final = "test_claims.py::test_what_lies_beside_a_record_goes_with_it"
+HEARS: Final = "test_claims.py::test_who_began_to_wait_before_and_after_the_claim_hears_of_the_end"
+
+MARKS: Final = (
+    script(
+        "a claim says that there are checkpoints",
+        "record_steps",
+        "markClaim(base, ARGV[i], ARGV[i + 1], claim, BESIDE)",
+        "",
+        LIES_BESIDE,
+        MODEL,
+    ),
+    script("a claim says that there is a log", "append_log", MARK.format("BESIDE"), "", LIES_BESIDE),
+    script("a claim says that there are events", "send_event", MARK.format("BESIDE"), "", LIES_BESIDE, MODEL),
+    script("a claim says that events are taken", "take_event", MARK.format("BESIDE"), "", LIES_BESIDE),
+    script("a claim says that there are children", "start_children", MARK.format("ELABORATE"), "", "test_children.py"),
+    lua(
+        "a claim says that it is to be cancelled",
+        "end_job",
+        MARK.format("ELABORATE"),
+        "",
+        "test_cancel.py::test_a_cancellation_that_is_swallowed_counts_all_the_same",
+        MODEL,
+    ),
+    lua(
+        "a claim says that somebody watches",
+        "look_at_job",
+        "markClaim(base, workflow, id, readClaim(base, workflow, id), ELABORATE)",
+        "",
+        "test_watch.py",
+    ),
+    lua("a claim says who waits", "look_at_job", "tellClaim(base, workflow, id, entered)", "", HEARS),
+    lua("a claim says who waits, of its group too", "tell_claim", " .. group", "", HEARS),
+    lua(
+        "what takes more than its claim says takes it for good",
+        "mark_claim",
+        "is ~= ELABORATE and ",
+        "",
+        "test_claims.py::test_what_is_out_of_the_ordinary_stays_so",
+    ),
+)

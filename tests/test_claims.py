@@ -1,0 +1,148 @@
+"""What happens to a job while it runs is seen to when it ends, though most ends need not look at its record."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from lanner.queue import Job, Namespace
+from lanner.queue.scripts.recording import take_event
+from support.jobs import PATIENCE, Desk, Look, sweep, worker_of
+from support.waiting import wait_until
+
+Happening = Callable[[Namespace, Job, str], Awaitable[object]]
+
+
+async def _a_checkpoint(_: Namespace, job: Job, token: str) -> object:
+    return await job.queue.set_step(job.id, "step", "1", token=token)
+
+
+async def _a_log(_: Namespace, job: Job, token: str) -> object:
+    return await job.queue.append_log(job.id, "line", token=token)
+
+
+async def _an_event(_: Namespace, job: Job, __: str) -> object:
+    return await job.send_event("event", "1", event_id="once")
+
+
+async def _a_wait_for_an_event(namespace: Namespace, job: Job, token: str) -> object:
+    return await take_event(
+        (await namespace.runtime()).call,
+        workflow=job.queue.id,
+        id=job.id,
+        token=token,
+        name="event",
+        path="step",
+        before="event:",
+        otherwise="waits",
+    )
+
+
+BESIDE: dict[str, tuple[Happening, str]] = {
+    "a checkpoint": (_a_checkpoint, "steps"),
+    "a log": (_a_log, "log"),
+    "an event": (_an_event, "events"),
+    "a wait for an event": (_a_wait_for_an_event, "steps"),
+}
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+@pytest.mark.parametrize("what", BESIDE)
+async def test_what_lies_beside_a_record_goes_with_it(
+    namespace: Namespace, look: Look, what: str, group: str | None
+) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    happens, kind = BESIDE[what]
+    async with worker_of(queue, desk):
+        job = await queue.add("x", id="a", group=group)
+        await desk.runs("a")
+        await happens(namespace, job, desk.claims["a"].token)
+        assert look("EXISTS", f"q:{kind}:a")
+        desk.open()
+        # nobody waits for it: that would be something out of the ordinary by itself
+        await wait_until(lambda: look.state("q", "a") == "completed", PATIENCE)
+        if kind == "log":
+            assert look("PTTL", "q:log:a") > 0
+        else:
+            assert not look("EXISTS", f"q:{kind}:a")
+
+
+@pytest.mark.parametrize("group", [None, "g", 'a "group" of 4 words'])
+async def test_who_began_to_wait_before_and_after_the_claim_hears_of_the_end(
+    namespace: Namespace, look: Look, group: str | None
+) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    before, after = [await queue.add(text, id=text, group=group) for text in ("before", "after")]
+    early = asyncio.create_task(before.wait(PATIENCE))
+    await wait_until(lambda: look.field("q", "before", "waiters"), PATIENCE)
+    async with worker_of(queue, desk):
+        await desk.has_started("before")
+        desk.let_go("before")
+        assert await early == "before"
+        await desk.has_started("after")
+        late = asyncio.create_task(after.wait(PATIENCE))
+        await wait_until(lambda: look.field("q", "after", "waiters"), PATIENCE)
+        desk.open()
+        assert await late == "after"
+        assert await queue.add("third", group=group)
+        await desk.starts(3)
+
+
+async def test_who_waits_for_some_of_the_jobs_of_a_call_hears_of_these(namespace: Namespace, look: Look) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    jobs = [await queue.add(str(number), id=str(number)) for number in range(6)]
+    waits = [asyncio.create_task(job.wait(PATIENCE)) for job in jobs[::2]]
+    await wait_until(lambda: all(look.field("q", job.id, "waiters") for job in jobs[::2]), PATIENCE)
+    async with worker_of(queue, desk):
+        await desk.starts(len(jobs))
+        desk.open()
+        assert await asyncio.gather(*waits) == ["0", "2", "4"]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+async def test_a_record_that_is_gone_is_not_made_again_by_its_end(
+    namespace: Namespace, look: Look, jobs: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    async with worker_of(queue, desk):
+        for number in range(jobs):
+            await queue.add("x", id=str(number))
+        await desk.starts(jobs)
+        look("DEL", "q:j:0")
+        desk.open()
+        await wait_until(lambda: "before its end" in caplog.text, PATIENCE)
+        await wait_until(
+            lambda: all(look.state("q", str(number)) == "completed" for number in range(1, jobs)), PATIENCE
+        )
+        assert not look("EXISTS", "q:j:0")
+        assert not look("ZSCORE", "q:completed", "0")
+        # its slot is free when its lease is over
+        look.expire_lease("q", "0")
+        await sweep(namespace)
+        assert await (await queue.add("y")).wait(PATIENCE) == "y"
+
+
+@pytest.mark.parametrize("then", [*BESIDE, "a wait"])
+async def test_what_is_out_of_the_ordinary_stays_so(namespace: Namespace, look: Look, then: str) -> None:
+    queue, desk, heard = namespace.queue("q"), Desk(), list[str]()
+
+    async def watch(job: Job) -> None:
+        async for happening in job.watch():
+            heard.append(happening.kind)
+
+    async with worker_of(queue, desk):
+        job = await queue.add("x", id="a")
+        await desk.runs("a")
+        watching = asyncio.create_task(watch(job))
+        await wait_until(lambda: look.field("q", "a", "watchers"), PATIENCE)
+        if then == "a wait":
+            waiting = asyncio.create_task(job.wait(PATIENCE))
+            await wait_until(lambda: look.field("q", "a", "waiters"), PATIENCE)
+            desk.open()
+            await waiting
+        else:
+            await BESIDE[then][0](namespace, job, desk.claims["a"].token)
+            desk.open()
+        async with asyncio.timeout(PATIENCE):
+            await watching
+    assert heard[-1] == "completed"
