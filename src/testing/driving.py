@@ -98,6 +98,7 @@ class Driver:
             spec=entry.spec,
             failures=entry.failures,
             journal=entry.record.claim(),
+            loop=asyncio.get_running_loop(),
         )
         outcome = await self._outcome_of(entry, run)
         if run.ended is EndReason.LOST:

@@ -44,6 +44,7 @@ class Attempts:
         callbacks: Whom to tell of failures.
         observer: What watches its attempts, where anybody wants to know.
         recorder: Writes their checkpoints; None before the worker has started.
+        loop: The event loop that they run in; None before that.
     """
 
     def __init__(self, workflow: Workflow[Any, Any], threads: Threads, callbacks: Callbacks) -> None:
@@ -52,11 +53,13 @@ class Attempts:
         self.callbacks = callbacks
         self.observer: Observer | None = None
         self.recorder: Recorder | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._tells_again = 0.0
 
     def prepare(self, recorder: Recorder) -> None:
-        """The worker starts, and records with this."""
+        """The worker starts, in this event loop, and records with this."""
         self.recorder = recorder
+        self.loop = asyncio.get_running_loop()
         self.observer = self.workflow.observer()
 
     def __call__(self, claim: Claim) -> asyncio.Future[Outcome]:
@@ -101,7 +104,9 @@ class Attempt:
     def start(self) -> asyncio.Future[Outcome]:
         """Start the run."""
         attempts, claim = self._attempts, self._claim
-        assert attempts.recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
+        recorder, loop = attempts.recorder, attempts.loop
+        assert recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
+        assert loop is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
         if attempts.observer is not None:
             self._observed = attempts.observer.attempt(claim)
         run = self._run = Run(
@@ -110,7 +115,8 @@ class Attempt:
             job_id=claim.id,
             spec=claim.spec,
             failures=claim.failures,
-            journal=ClaimJournal(claim, attempts.recorder),
+            journal=ClaimJournal(claim, recorder),
+            loop=loop,
             observed=self._observed,
             finisher=self,
         )

@@ -32,7 +32,7 @@ class Engine:
     """The inside of one run.
 
     Attributes:
-        loop: The event loop that it was made in.
+        loop: The event loop that it runs in.
         program: What it runs.
         spec: The job's options.
         failures: Attempts that have failed before this one.
@@ -61,8 +61,9 @@ class Engine:
         journal: Journal,
         values: Values,
         observed: ObservedAttempt | None,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop = loop
         self.program = program
         self.spec = spec
         self.failures = failures

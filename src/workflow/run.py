@@ -59,6 +59,7 @@ class Run:
         spec: Spec,
         failures: int,
         journal: Journal,
+        loop: asyncio.AbstractEventLoop,
         observed: ObservedAttempt | None = None,
         finisher: Finisher | None = None,
     ) -> None:
@@ -71,6 +72,7 @@ class Run:
             spec: The job's options.
             failures: Attempts that have failed before this one.
             journal: Where its checkpoints are.
+            loop: The event loop that it runs in.
             observed: What the attempt tells of itself, where anybody wants to know.
             finisher: Whose ``finish`` is called with the outcome as soon as nothing of the run goes on, a turn of the
                 loop before whoever awaits it hears of it.
@@ -87,8 +89,9 @@ class Run:
             journal=journal,
             values=Values(program.serializer, program.workflow, job_id, program.notes),
             observed=observed,
+            loop=loop,
         )
-        self._loop = self._engine.loop
+        self._loop = loop
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None

@@ -121,6 +121,7 @@ class MemoryJob:
             spec=self._spec,
             failures=self.failures,
             journal=self.journal,
+            loop=asyncio.get_running_loop(),
         )
         return self._run
 

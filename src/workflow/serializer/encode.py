@@ -3,7 +3,8 @@
 import inspect
 import json
 import math
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from functools import lru_cache
 from io import IOBase
 from typing import Any, cast
 
@@ -60,15 +61,27 @@ def _plain_text(value: Any) -> str | None:
 def _instance_text(value: Any) -> str | None:
     """The text of an instance whose fields are plain JSON, which needs no walk through them."""
     cls = type_of(value)
-    kind, name = kind_of(cls), own_name(cls)
-    if kind is None or kind.form != "class" or name is None or cls in DESCRIBE:
+    name = own_name(cls)
+    if name is None:
         return None
     try:
-        fields = kind.dump(value)
+        dump, tail = _writer_of(cls, name)
+        if dump is None:
+            return None
+        fields = dump(value)
         text = _encode(fields)
-        return f"{HEAD}{text.decode()}{tail_of(kind.form, name)}" if is_plain(fields, MAX_DEPTH - 1) else None
+        return f"{HEAD}{text.decode()}{tail}" if is_plain(fields, MAX_DEPTH - 1) else None
     except Exception:  # noqa: BLE001 - it is raised again, with its place, on the walk
         return None
+
+
+@lru_cache(maxsize=1024)
+def _writer_of(cls: Any, name: str) -> tuple[Callable[[Any], Any] | None, str]:
+    """What gives the fields of a class's instances, and what their texts end with behind these."""
+    kind = kind_of(cls)
+    if kind is None or kind.form != "class" or cls in DESCRIBE:
+        return None, ""
+    return kind.dump, tail_of(kind.form, name)
 
 
 # the hot path: one loop without calls, the commonest types first, and constants that the compiler folds
