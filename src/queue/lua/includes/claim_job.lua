@@ -9,8 +9,8 @@
 
 --- Put one waiting job into a worker's hands; what counts as claimed is for the caller to enter.
 --- `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
---- Enters what the worker gets into `claims`. Returns its claim, and whether an attempt was started; nil for a job that is not
---- there to claim: gone, or expired before it began, which fails it; false for one that may not.
+--- Enters what the worker gets into `claims`. Returns its claim, and whether an attempt was started; nil for a job that is
+--- not there to claim: gone, or expired before it began, which fails it; false for one that may not.
 local function claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')

@@ -6,8 +6,8 @@ local LONG = string.rep('\n', 256)
 
 --- Jobs of a workflow have been claimed: they take a slot of it each and one of the namespace. `claims`: id and claim of
 --- each; `leases`: deadline and `workflow:id` of each.
---- A claim is a mark (see `marks`) and `token place`; of a plain one also, where there are any, the processes that wait for
---- the end (a word each), and behind a line feed the group.
+--- A claim is a mark (PLAIN, BESIDE or ELABORATE) and `token place`; but for elaborate ones also, where there are any, the
+--- processes that wait for the end (a word each), and behind a line feed the group.
 local function enterActive(base, workflow, claims, leases)
   local slots, deadlines = keyOf(base, workflow, 'active'), keyOf(base, nil, 'active')
   if #leases < 2 * MANY then
