@@ -135,7 +135,12 @@ CLAIMING: Final = (
     cut("enter_active", "leases of many", ", LONG, unpack(leases)", ", LONG"),
     cut("enter_active", "what is no job's slot", "redis.call('HDEL', slots, LONG)"),
     cut("enter_active", "what is no job's lease", "redis.call('ZREM', deadlines, LONG)"),
-    cut("enter_active", "a job of any id", "rep('\\n'", "rep('-'"),
+    cut(
+        "enter_active",
+        "a job of any id",
+        "'this comes and goes at once, and is longer than what Redis keeps\\nin a list'",
+        "string.rep('-', 256)",
+    ),
     cut("forget_groups", "others of the group wait", "redis.call('EXISTS', keys[i]) == 0", "true"),
     cut(
         "forget_groups", "a group of several of which none waits", "redis.call('EXISTS', unpack(keys)) == #keys", "true"
