@@ -102,10 +102,10 @@ class Job:
         wait = runtime.waiters.wait(
             self.queue.id, self.id, self.run, within=seconds, first_look=self.queue.namespace.timeout
         )
-        return self.result_of(await self.end_of(wait, seconds))
+        return self.result_of(await wait if seconds is None else await self.end_of(wait, seconds))
 
     async def end_of(self, wait: Awaitable[End], seconds: float | None) -> End:
-        """The end that a wait of so many seconds gives.
+        """The end that a wait of so many seconds (None: without an end of its own) gives.
 
         Raises:
             WaitTimeoutError: It took too long.
