@@ -108,6 +108,20 @@ async def test_events_that_were_not_taken_are_kept_for_the_next_round(ns: Workfl
         assert await job.wait(PATIENCE) == [0, 1, 2, 3, 4]
 
 
+async def test_what_an_earlier_round_has_left_goes_with_the_record(ns: WorkflowNamespace, look: Look) -> None:
+    async def run(ctx: Context[int]) -> None:
+        if ctx.input < 2:
+            await ctx.log(f"round {ctx.input}")
+            raise ContinueAsNew(ctx.input + 1)
+
+    workflow = ns.create_workflow("rounds", run=run)
+    async with workflow.worker():
+        job = await workflow.run(0)
+        await _in_state(workflow, job.id, "completed")
+        assert await job.log() == ["round 0", "round 1"]
+        assert look("PTTL", f"rounds:log:{job.id}") > 0
+
+
 async def test_children_of_one_round_are_none_of_the_next(ns: WorkflowNamespace, look: Look) -> None:
     started: list[int] = []
     gate = asyncio.Event()

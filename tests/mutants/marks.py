@@ -45,4 +45,11 @@ MARKS: Final = (
         "",
         "test_claims.py::test_what_is_out_of_the_ordinary_stays_so",
     ),
+    lua(
+        "a claim says that there may be something of an earlier round",
+        "plain_claim",
+        "string.sub(spec, 1, 9) == '{\"round\":' and BESIDE or PLAIN",
+        "PLAIN",
+        "test_continue_as_new.py::test_what_an_earlier_round_has_left_goes_with_the_record",
+    ),
 )

@@ -11,6 +11,7 @@ local function beginAnew(base, workflow, id, text, kids)
   else
     redis.call('UNLINK', keyOf(base, workflow, 'steps', id))
   end
+  -- it comes first, for `plainClaim`
   local round = readSpec(text).round + 1
   local spec = string.format('{"round":%d,', round) .. string.sub(string.gsub(text, '"round":%d+,', ''), 2)
   redis.call('HSET', keyOf(base, workflow, 'j', id), 'spec', spec)
