@@ -109,6 +109,7 @@ async def test_a_record_that_is_gone_is_not_made_again_by_its_end(
             await queue.add("x", id=str(number))
         await desk.starts(jobs)
         look("DEL", "q:j:0")
+        assert not await queue.set_progress("0", "half", token=desk.claims["0"].token)
         desk.open()
         await wait_until(lambda: "before its end" in caplog.text, PATIENCE)
         await wait_until(

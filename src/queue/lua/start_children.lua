@@ -17,9 +17,9 @@
 requireMemory(KEYS[1])
 local base, workflow, id, barrier, policy = KEYS[1], ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 local job, most, now = keyOf(base, workflow, 'j', id), tonumber(ARGV[6]), readClock()
-local claim = readClaim(base, workflow, id)
-if not isClaim(claim, ARGV[3]) then return 0 end
-local steps, parent = keyOf(base, workflow, 'steps', id), { workflow, id, readSpec(redis.call('HGET', job, 'spec')).run }
+local claim, spec = readClaim(base, workflow, id), redis.call('HGET', job, 'spec')
+if not spec or not isClaim(claim, ARGV[3]) then return 0 end
+local steps, parent = keyOf(base, workflow, 'steps', id), { workflow, id, readSpec(spec).run }
 redis.call('HSET', job, 'kids', '1')
 markClaim(base, workflow, id, claim, ELABORATE)
 redis.call('HDEL', job, 'stalls')
