@@ -1,11 +1,16 @@
 """What happens to a job while it runs is seen to when it ends, though most ends need not look at its record."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
 
 import pytest
 
-from lanner.queue import Job, Namespace
+from lanner.queue import Claim, Completed, Job, Namespace, Outcome, Suspended
+from lanner.queue.queue import Added
+from lanner.queue.scripts.claiming import settle
+from lanner.queue.scripts.descending import NewChild, start_children
 from lanner.queue.scripts.recording import take_event
 from support.jobs import PATIENCE, Desk, Look, sweep, worker_of
 from support.waiting import wait_until
@@ -147,3 +152,57 @@ async def test_what_is_out_of_the_ordinary_stays_so(namespace: Namespace, look: 
         async with asyncio.timeout(PATIENCE):
             await watching
     assert heard[-1] == "completed"
+
+
+@pytest.mark.parametrize("how", ["swept", "removed"])
+@pytest.mark.parametrize("group", [None, "g"])
+async def test_what_was_written_beside_a_record_that_is_gone_goes_with_the_claim(
+    namespace: Namespace, look: Look, how: str, group: str | None
+) -> None:
+    queue, desk = namespace.queue("q"), Desk()
+    async with worker_of(queue, desk):
+        await queue.add("x", id="a", group=group)
+        await desk.runs("a")
+        look("DEL", "q:j:a")
+        for happens in (_a_checkpoint, _a_log):
+            await happens(namespace, queue.job("a"), desk.claims["a"].token)
+        if how == "removed":
+            assert await queue.remove_all("active") == 1
+        else:
+            look.expire_lease("q", "a")
+            await sweep(namespace)
+        assert not any(look("EXISTS", f"q:{kind}:a") for kind in ("steps", "log"))
+        assert look.nothing_is_active("q")
+        desk.open()
+        assert await (await queue.add("y", group=group)).wait(PATIENCE) == "y"
+
+
+CHILDREN: Final = 60  # more than expire in one go
+
+
+async def test_who_claims_a_parent_hears_of_a_child_that_ends_in_the_same_call(
+    namespace: Namespace, look: Look
+) -> None:
+    queue, call = namespace.queue("q"), (await namespace.runtime()).call
+    numbers = itertools.count(3, 3)
+
+    async def settled(total: int, *outcomes: tuple[Claim, Outcome]) -> Sequence[Claim]:
+        settings: dict[str, Any] = {"worker": "w", "number": next(numbers), "lease": 60_000, "total": total}
+        return (await settle(call, outcomes=outcomes, wants=[("q", total)], **settings)).claims
+
+    job = await queue.add("x", id="p")
+    (claim,) = await settled(1)
+    spec = queue.prepare("x", Added(), {"expires": 3600}).spec
+    children = [NewChild(f"map/{n}", "q", f"c{n}", spec, "x") for n in range(CHILDREN)]
+    await start_children(
+        call, workflow="q", id="p", token=claim.token, barrier="map", policy="continue", most=0, children=children
+    )
+    await settled(0, (claim, Suspended(None, ("event", "\tmap"))))
+    for child in children:
+        look("ZADD", "q:expiring", 1, child.id)
+    await job.send_event("event", "1", event_id="once")
+    (claim,) = await settled(CHILDREN)
+    assert (claim.id, look("EXISTS", "q:barrier:p")) == ("p", 0)
+    assert f"child\nq\np\n{claim.token}\nmap" in look("LRANGE", "@ctl:w", 0, -1)
+    await settled(0, (claim, Completed("done")))
+    await namespace.end_descendants("the test is over")

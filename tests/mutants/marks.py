@@ -6,6 +6,7 @@ from .mutant import MODEL, lua, script
 
 MARK: Final = "markClaim(base, workflow, id, claim, {})"
 LIES_BESIDE: Final = "test_claims.py::test_what_lies_beside_a_record_goes_with_it"
+GONE: Final = "test_claims.py::test_what_was_written_beside_a_record_that_is_gone_goes_with_the_claim"
 HEARS: Final = "test_claims.py::test_who_began_to_wait_before_and_after_the_claim_hears_of_the_end"
 
 MARKS: Final = (
@@ -51,5 +52,26 @@ MARKS: Final = (
         "string.sub(spec, 1, 9) == '{\"round\":' and BESIDE or PLAIN",
         "PLAIN",
         "test_continue_as_new.py::test_what_an_earlier_round_has_left_goes_with_the_record",
+    ),
+    lua(
+        "a claim stands there as soon as its job is active",
+        "claim_job",
+        "redis.call('HSET', keyOf(base, workflow, 'active'), id, claim)",
+        "",
+        "test_claims.py::test_who_claims_a_parent_hears_of_a_child_that_ends_in_the_same_call",
+    ),
+    lua(
+        "what was written beside a record that is gone goes with the claim",
+        "recover_claim",
+        "if not record[2] then eraseJob(base, workflow, id) end",
+        "",
+        GONE,
+    ),
+    lua(
+        "the group of a job whose record is gone is free with the claim",
+        "recover_claim",
+        "if group then releaseGroup(base, workflow, id, { group = group }) end",
+        "",
+        GONE,
     ),
 )

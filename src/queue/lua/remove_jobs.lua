@@ -7,6 +7,7 @@
 --- @include key_of
 --- @include page_of_state
 --- @include read_clock
+--- @include recover_claim
 local base, workflow, state, age = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 return answerOnce(base, ARGV[6], function()
   local before, removed = readClock() - age, 0
@@ -15,7 +16,12 @@ return answerOnce(base, ARGV[6], function()
     local finished = redis.call('HGET', keyOf(base, workflow, 'j', id), 'finished')
     if age == 0 or not finished or tonumber(finished) <= before then
       -- what has expired by itself still stands in the list of its state
-      if dropJob(base, workflow, id) ~= 1 then redis.call('ZREM', keyOf(base, workflow, state), id) end
+      local dropped = dropJob(base, workflow, id) == 1
+      if not dropped and state == 'active' then
+        recoverClaim(base, workflow, id, readClock())
+      elseif not dropped then
+        redis.call('ZREM', keyOf(base, workflow, state), id)
+      end
       removed = removed + 1
     end
   end

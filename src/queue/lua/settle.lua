@@ -50,7 +50,9 @@ if receipt then
     local workflow, id = string.match(receipt[i], '^([^:]*):(.*)$')
     if holdsClaim(base, workflow, id, token) then
       local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'data', 'spec', 'failures')
-      enterClaim(claims, indexes[workflow], id, record[1], record[2], record[3] or '0', readSteps(base, workflow, id))
+      if record[2] then
+        enterClaim(claims, indexes[workflow], id, record[1], record[2], record[3] or '0', readSteps(base, workflow, id))
+      end
     end
   end
   -- a late copy may have come behind a pop that took a wake-up with it

@@ -40,5 +40,8 @@ local function claimJob(base, workflow, index, id, place, token, now, mayStart, 
     local n = #claims
     claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
   end
-  return ELABORATE .. token .. ' ' .. place, not record[5]
+  -- at once: a child of it may end in this very call, and its worker is told by its claim
+  local claim = ELABORATE .. token .. ' ' .. place
+  redis.call('HSET', keyOf(base, workflow, 'active'), id, claim)
+  return claim, not record[5]
 end

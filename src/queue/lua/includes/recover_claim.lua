@@ -1,6 +1,7 @@
 --- @include add_waiting
 --- @include arm_wake
 --- @include begin_undo
+--- @include erase_job
 --- @include finalize_cancelled
 --- @include finalize_failed
 --- @include key_of
@@ -18,14 +19,16 @@
 --- Returns 'recovered' | 'stalled' | 'cancelled', or nil where the claim had no record.
 local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
-  local record = redis.call('HMGET', job, 'state', 'spec', 'cancel')
+  local record, claim = redis.call('HMGET', job, 'state', 'spec', 'cancel'), readClaim(base, workflow, id)
   if record[1] ~= 'active' then
     releaseActive(base, workflow, id)
+    -- its worker may have written beside a record that was gone
+    if not record[2] then eraseJob(base, workflow, id) end
+    local group = string.match(claim or '', '\n(.*)$')
+    if group then releaseGroup(base, workflow, id, { group = group }) end
     return nil
   end
-  local spec = readSpec(record[2])
-  local claim = readClaim(base, workflow, id)
-  local place = placeOf(claim)
+  local spec, place = readSpec(record[2]), placeOf(claim)
   tellWorker(base, claim, 'lost', workflow, id)
   local stalls = record[3] and 0 or redis.call('HINCRBY', job, 'stalls', 1)
   local goesOn = not record[3] and stalls <= spec.max_stalled
