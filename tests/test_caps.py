@@ -34,10 +34,10 @@ CHECKS: dict[str, list[tuple[str, str]]] = {
     "namespace": [("local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))", "local free = cap")],
     "group": [
         (
-            "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < own.group",
+            "slotsOf(base, workflow, group) < own.group",
             "own.group > 0",
         ),
-        ("redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group", "limits.group > 0"),
+        ("slotsOf(base, workflow, group) < limits.group", "limits.group > 0"),
         ("runs < most and", "true and"),
         ("runs + 1 >= most", "false"),
     ],
@@ -349,7 +349,7 @@ def waiting_of(look: Look) -> list[Any]:
         look("ZRANGE", "q:g:g", 0, -1, "WITHSCORES"),
         look("EXISTS", "q:active"),
         look("EXISTS", "active"),
-        look("EXISTS", "q:ga:g"),
+        look("EXISTS", "q:ga"),
         look("GET", "q:pc"),
     ]
 

@@ -46,7 +46,7 @@ async def test_jobs_of_a_strict_group_never_interleave(namespace: Namespace, loo
     order = [note.split()[0] for note in diary.notes]
     assert all(order.count(job.id) == 2 for job in jobs)
     assert all(one == other for one, other in zip(order[::2], order[1::2], strict=True))
-    assert not look("EXISTS", "q:ga:g")
+    assert not look("HEXISTS", "q:ga", "g")
 
 
 async def test_jobs_of_a_loose_group_go_on_while_one_waits(namespace: Namespace) -> None:
@@ -88,7 +88,7 @@ async def test_a_job_that_holds_its_group_and_is_taken_away_gives_it_back(
         await wait_until(lambda: in_state(waits, "parked"))
         assert await (waits.cancel() if how == "cancel" else queue.remove("waits"))
         await behind.wait(PATIENCE)
-    assert not look("EXISTS", "q:ga:g")
+    assert not look("HEXISTS", "q:ga", "g")
 
 
 @pytest.mark.parametrize("how", ["crash", "shutdown"])
@@ -115,7 +115,7 @@ async def test_a_job_that_lost_its_worker_is_the_groups_next_in_a_strict_group(
         second.open()
         await results_of([begun, urgent])
     assert second.started == (["begun", "urgent"] if order == "strict" else ["urgent", "begun"])
-    assert not look("EXISTS", "q:ga:g")
+    assert not look("HEXISTS", "q:ga", "g")
 
 
 async def test_a_strict_group_with_room_for_two_runs_two(namespace: Namespace) -> None:

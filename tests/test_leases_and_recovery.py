@@ -66,7 +66,7 @@ async def test_a_group_at_its_cap_is_free_again_after_a_crash(namespace: Namespa
         await desk.runs("0", "1", "2")
         desk.open()
         await results_of(jobs)
-    assert not look("EXISTS", "q:ga:g")
+    assert not look("HEXISTS", "q:ga", "g")
     assert desk.started == ["0", "1", "2", "3", "4", "5"]
 
 

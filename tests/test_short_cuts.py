@@ -63,7 +63,7 @@ FOUND: Final[dict[str, Sequence[tuple[str | int, ...]]]] = {
     ],
     "a cap of groups": [("HSET", ":{workflow}:limits", "declared:group", count) for count in (1, 2, 3)],
     # as where the cap was lowered
-    "a full group": [("SADD", ":{workflow}:ga:j4", "another"), ("SREM", ":{workflow}:ga:j4", "another")],
+    "a full group": [("HINCRBY", ":{workflow}:ga", "j4", 1)],
     "a cap of all": [
         *(("HSET", ":limits", "declared:concurrency", count) for count in (1, 2)),
         ("DEL", ":limits"),
@@ -331,11 +331,27 @@ def test_a_job_of_the_longest_id_has_a_slot_among_many(server: Server, namespace
         story.compare()
 
 
+def test_each_of_many_groups_has_its_slot(server: Server, namespace_id: str) -> None:
+    groups = [f"g{number}" for number in range(20)]
+    with telling(server, namespace_id, 0) as story:
+        jobs: list[str | int] = []
+        for group in groups:
+            jobs += ("a", f',"group":"{group}"}}', "", "live", "", "", 1, f"of {group}", "nonce", "data")
+        story.produce("add", jobs)
+        story.send(["worker", 3, 30_000, len(groups), 0, "a", len(groups)])
+        assert story.everywhere("HGETALL", ":a:ga") == [dict.fromkeys(groups, "1")] * len(story.ways)
+        story.compare()
+        ends = [part for group in groups for part in (f"of {group}", '"text"', "nonce")]
+        story.send(["worker", 6, 30_000, 0, 1, "completed", "a", "worker:3", "", len(groups), *ends, "a", 0])
+        assert not any(story.everywhere("EXISTS", ":a:ga"))
+        story.compare()
+
+
 GROUPS: Final = ("g", "h")
 # by what a group does not stand in line, though a job of it has ended and others wait
 KEPT_OUT: Final[dict[str, Sequence[tuple[str | int, ...]]]] = {
     "nothing": [],
-    "as many run as may": [("SADD", ":a:ga:g", "another")],
+    "as many run as may": [("HINCRBY", ":a:ga", "g", 1)],
     "it stands aside": [
         ("HSET", ":a:limits", "declared:limiters", ""),
         ("ZADD", ":a:throttled", (START + 1000) * 1000, "g"),

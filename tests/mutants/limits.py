@@ -34,7 +34,7 @@ LIMITS: Final = (
     lua(
         "a group's cap is looked at when it stands in line",
         "line_up_group",
-        "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group",
+        "slotsOf(base, workflow, group) < limits.group",
         "limits.group > 0",
         MODEL,
     ),
@@ -43,10 +43,10 @@ LIMITS: Final = (
         "lua/includes",
         (
             (
-                "redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < own.group",
+                "slotsOf(base, workflow, group) < own.group",
                 "own.group > 0",
             ),
-            ("redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group", "limits.group > 0"),
+            ("slotsOf(base, workflow, group) < limits.group", "limits.group > 0"),
             ("runs < most and", "true and"),
             ("runs + 1 >= most", "false"),
         ),

@@ -70,7 +70,7 @@ MARKS: Final = (
     lua(
         "the group of a job whose record is gone is free with the claim",
         "recover_claim",
-        "if group then releaseGroup(base, workflow, id, { group = group }) end",
+        "if group then releaseGroup(base, workflow, { group = group }) end",
         "",
         GONE,
     ),

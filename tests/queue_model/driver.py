@@ -176,7 +176,7 @@ class Driver(Caller):
                 lists[name] = holds
             if ttl >= 0:
                 ttls[name] = ttl
-            keys[name] = Key(expires=ttl >= 0, members=members)
+            keys[name] = Key(expires=ttl >= 0, members=members, values=hashes.get(name, {}))
         return Held(asked, now, zsets, sets, hashes, lists, ttls, Stored(keys, places_of(keys), now))
 
     def server_time(self) -> int:

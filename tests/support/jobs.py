@@ -194,8 +194,8 @@ class Look:
     def nothing_is_active(self, *workflows: str) -> bool:
         """Whether no claim is left in any structure."""
         keys = self._client("KEYS", f"{self.base}:*")
-        held = {f"{self.base}:active", *(f"{self.base}:{workflow}:active" for workflow in workflows)}
-        return not any(key in held or ":ga:" in key for key in keys)
+        held = {f"{self.base}:{workflow}:{kind}" for workflow in workflows for kind in ("active", "ga")}
+        return held.isdisjoint(keys) and f"{self.base}:active" not in keys
 
     def all_have_followed(self) -> bool:
         """Whether every job whose parent has ended has been told so."""

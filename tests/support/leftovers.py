@@ -3,9 +3,11 @@
 ``RULES`` says it, a line a kind of key. A rule's check yields what is wrong with one key, in words.
 """
 
+import json
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -96,18 +98,24 @@ def _group_waiting(stored: Stored, key: Key, workflow: str, group: str) -> Compl
     yield from _members_have_records(stored, key, workflow, "")
     if group not in stored.members(f"{workflow}:groups"):
         yield "is not in groups"
-    held = stored.members(f"{workflow}:ga:{group}") or group in stored.members(f"{workflow}:throttled")
+    held = group in stored.members(f"{workflow}:ga") or group in stored.members(f"{workflow}:throttled")
     if not held and f"g:{group}" not in stored.members(f"{workflow}:ready"):
         yield "waits, nothing of it runs, and it is not in ready: it would wait for ever"
 
 
-def _group_running(stored: Stored, key: Key, workflow: str, _group: str) -> Complaints:
+def _group_slots(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
     yield from _must_not_expire(key)
-    for job in key.members:
-        record = stored.job(workflow, job)
-        holds = record is not None and "holds" in record.members
-        if job not in stored.members(f"{workflow}:active") and not holds:
-            yield f"holds {job!r}, which neither runs nor keeps its group"
+    active, held = stored.members(f"{workflow}:active"), Counter[str]()
+    for name, record in stored.keys.items():
+        job = name.removeprefix(f"{workflow}:j:")
+        keeps = "holds" in record.members and state_in(record.values) not in ENDED
+        if job != name and (job in active or keeps):
+            held[json.loads(record.values["spec"]).get("group", "")] += 1
+    yield from (
+        f"says that {count} jobs of {group!r} run, or keep it, and {held[group]} do"
+        for group, count in key.values.items()
+        if count != str(held[group])
+    )
 
 
 def _groups(stored: Stored, key: Key, workflow: str, _id: str) -> Complaints:
@@ -224,7 +232,7 @@ RULES: Mapping[str, Check] = {
     "<wf>:children:<id>": _of_a_job,
     "<wf>:ready": _ready,
     "<wf>:g:<id>": _group_waiting,
-    "<wf>:ga:<id>": _group_running,
+    "<wf>:ga": _group_slots,
     "<wf>:groups": _groups,
     "<wf>:throttled": _throttled,
     "<wf>:active": _active,

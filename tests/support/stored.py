@@ -24,7 +24,7 @@ class Key:
     Attributes:
         expires: Whether it has a TTL.
         members: Members of a zset with their scores, members of a set, fields of a hash; else nothing.
-        values: Of a job's record, what some of its fields hold.
+        values: Of a job's record, what some of its fields hold; of the slots of groups, how many are taken.
     """
 
     expires: bool
@@ -74,6 +74,8 @@ def read(client: Client, base: str) -> Stored:
     for name, found in zip(records, values, strict=True):
         held = {field: value for field, value in zip(VALUES, found, strict=True) if value is not None}
         keys[name] = replace(keys[name], values=held)
+    for name in [name for name in keys if name.endswith(":ga")]:
+        keys[name] = replace(keys[name], values=client("HGETALL", f"{base}:{name}"))
     return Stored(keys, places_of(keys), seconds * 1000 + micros / 1000)
 
 

@@ -17,13 +17,13 @@ if simply then return simply end
 --- @include enter_completed
 --- @include holds_claim when needed
 --- @include key_of
---- @include line_up_groups
 --- @include look_ahead
 --- @include pass_on when needed
 --- @include read_clock
 --- @include read_limits
 --- @include read_receipt
 --- @include read_steps when needed
+--- @include release_groups
 --- @include release_leases
 --- @include require_memory
 --- @include reserve
@@ -75,7 +75,7 @@ for _, run in ipairs(runs) do
   end
 end
 releaseLeases(base, over.released)
-lineUpGroups(base, over.freed)
+releaseGroups(base, over.freed)
 enterCompleted(base, over.ended, now)
 -- before anything is claimed: what ends with its parent is not to begin
 local follow, due = lookAhead(base, wants)

@@ -46,7 +46,7 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now, 
   redis.call('HDEL', keyOf(base, workflow, 'active'), id)
   local released = over.released[workflow]
   if released then released[#released + 1] = id else over.released[workflow] = { id } end
-  if not holds then releaseGroup(base, workflow, id, spec) end
+  if not holds then releaseGroup(base, workflow, spec) end
   if kind == 'failed' or kind == 'cancelled' then
     if beginUndo(base, workflow, id, spec, place, kind, text, number ~= '' and number) then return '1' end
   end

@@ -9,7 +9,9 @@
 --- @include open_group_budgets when needed
 --- @include read_limits
 --- @include room_within when needed
+--- @include slots_of
 --- @include spend_budgets when needed
+--- @include take_slot when needed
 --- @include throttle_group when needed
 --- @include unclaimable_at_once
 local GROUP_BUDGETS_AT_ONCE = 300
@@ -46,7 +48,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       local groupOpen, groupAgain = math.huge, 0
       if string.byte(popped[i]) == GROUP then
         group, id, waiting = id, nil, keyOf(base, workflow, 'g', id)
-        if redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < own.group then
+        if slotsOf(base, workflow, group) < own.group then
           local head = redis.call('ZPOPMIN', waiting)
           id, place = head[1], head[2]
         end
@@ -71,7 +73,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
         local n, member = #leases, workflow .. ':' .. id
         entries[n + 1], entries[n + 2], leases[n + 1], leases[n + 2] = id, claim, deadline, member
         claimed[#claimed + 1] = member
-        if group then redis.call('SADD', keyOf(base, workflow, 'ga', group), id) end
+        if group then takeSlot(base, workflow, group) end
         if started then
           starts = starts + 1
           if budgets then spendBudgets(base, budgets, 1, now) end

@@ -12,10 +12,9 @@
 
 --- Complete the jobs of a workflow that stand in ARGV from `first` to `last` (id, result, nonce), claimed with one token,
 --- each as `applyOutcome` does, and in few commands where the claim says all that it takes. Enters a status each into
---- `statuses`. `over`: as `applyOutcome` has it, and the groups that it has `freed` a slot of, by workflow.
+--- `statuses`. `over`: as `applyOutcome` has it, and the groups whose slots are to be `freed`, by workflow.
 local function completeTogether(base, workflow, first, last, token, now, over, statuses)
-  local jobs, running, silent =
-    keyOf(base, workflow, 'j', ''), keyOf(base, workflow, 'ga', ''), readLimits(base, workflow).stream == 0
+  local jobs, silent = keyOf(base, workflow, 'j', ''), readLimits(base, workflow).stream == 0
   -- as texts: a number is written anew for each command
   local finished, kept, till = string.format('%.0f', now), tostring(RESULT_TTL), string.format('%.0f', now + RESULT_TTL)
   local active, plain, beside, ids = keyOf(base, workflow, 'active'), PLAIN .. token .. ' ', BESIDE .. token .. ' ', {}
@@ -42,7 +41,6 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
       local waiters, group = '', ''
       if more then waiters, group = string.match(claim, '^([^\n]*)\n?(.*)$', more + 1) end
       if group ~= '' then
-        redis.call('SREM', running .. group, id)
         local freed = over.freed[workflow]
         if freed then freed[#freed + 1] = group else over.freed[workflow] = { group } end
       end

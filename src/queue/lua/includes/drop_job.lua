@@ -24,7 +24,7 @@ local function dropJob(base, workflow, id)
   if state == 'active' then
     tellWorker(base, readClaim(base, workflow, id), 'lost', workflow, id)
     releaseActive(base, workflow, id)
-    releaseGroup(base, workflow, id, spec)
+    releaseGroup(base, workflow, spec)
   else
     unplaceJob(base, workflow, id, spec, state, record[3])
   end

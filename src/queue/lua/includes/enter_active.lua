@@ -1,8 +1,6 @@
 --- @include key_of
-local MANY = 16
--- of few short members Redis makes a list that it searches from its beginning; one of more than 64 bytes undoes that for
--- good, and no job's id has a line feed
-local LONG = 'this comes and goes at once, and is longer than what Redis keeps\nin a list'
+--- @include long
+--- @include many
 
 --- Jobs of a workflow have been claimed: they take a slot of it each and one of the namespace. `claims`: id and claim of
 --- each; `leases`: deadline and `workflow:id` of each.

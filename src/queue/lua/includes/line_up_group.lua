@@ -1,6 +1,7 @@
 --- @include arm_wake
 --- @include key_of
 --- @include read_limits
+--- @include slots_of
 
 --- Have a group stand in `ready`, with its head's place, as long as jobs of it wait and its running ones, its cap and its
 --- budget (from which a job that goes on with an attempt takes nothing) allow one more.
@@ -21,7 +22,7 @@ local function lineUpGroup(base, workflow, group)
     armWake(base, workflow)
     throttled = false
   end
-  if not throttled and redis.call('SCARD', keyOf(base, workflow, 'ga', group)) < limits.group then
+  if not throttled and slotsOf(base, workflow, group) < limits.group then
     redis.call('ZADD', ready, head[2], 'g:' .. group)
     return tonumber(head[2]), true
   end

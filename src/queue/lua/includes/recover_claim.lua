@@ -25,7 +25,7 @@ local function recoverClaim(base, workflow, id, now)
     -- its worker may have written beside a record that was gone
     if not record[2] then eraseJob(base, workflow, id) end
     local group = string.match(claim or '', '\n(.*)$')
-    if group then releaseGroup(base, workflow, id, { group = group }) end
+    if group then releaseGroup(base, workflow, { group = group }) end
     return nil
   end
   local spec, place = readSpec(record[2]), placeOf(claim)
@@ -34,7 +34,7 @@ local function recoverClaim(base, workflow, id, now)
   local goesOn = not record[3] and stalls <= spec.max_stalled
   local holds = goesOn and spec.strict and spec.group ~= ''
   releaseActive(base, workflow, id)
-  if not holds then releaseGroup(base, workflow, id, spec) end
+  if not holds then releaseGroup(base, workflow, spec) end
   if place then redis.call('HSET', job, 'score', place) end
   if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
   if record[3] then

@@ -1,9 +1,9 @@
---- @include key_of
+--- @include free_slot
 --- @include line_up_group
 
 --- A claim is over: free its slot in its group, if it has one.
-local function releaseGroup(base, workflow, id, spec)
+local function releaseGroup(base, workflow, spec)
   if spec.group == '' then return end
-  redis.call('SREM', keyOf(base, workflow, 'ga', spec.group), id)
+  freeSlot(base, workflow, spec.group)
   lineUpGroup(base, workflow, spec.group)
 end

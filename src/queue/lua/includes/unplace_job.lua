@@ -1,3 +1,4 @@
+--- @include free_slot
 --- @include key_of
 --- @include maintain_group
 
@@ -14,7 +15,7 @@ local function unplaceJob(base, workflow, id, spec, state, holds)
     redis.call('ZREM', keyOf(base, workflow, state), id)
   end
   if holds then
-    redis.call('SREM', keyOf(base, workflow, 'ga', spec.group), id)
+    freeSlot(base, workflow, spec.group)
     maintainGroup(base, workflow, spec.group)
   end
   if spec.expires > 0 then redis.call('ZREM', keyOf(base, workflow, 'expiring'), id) end
