@@ -2,16 +2,17 @@
 
 from typing import Final
 
-from .mutant import FILLED, MODEL, REGRESSIONS, lua
+from .mutant import FILLED, MODEL, REGRESSIONS, Mutation, lua
 
 ORDER: Final = (
-    lua(
+    Mutation(
         "a group's next job stands in line when one has ended",
-        "release_group",
-        "lineUpGroup(base, workflow, spec.group)",
-        "",
-        f"{FILLED}[group]",
-        MODEL,
+        "lua/includes",
+        (
+            ("  lineUpGroup(base, workflow, spec.group)\n", "\n"),
+            ("if n > 0 then redis.call('ZADD', keyOf(base, workflow, 'ready'), unpack(places)) end", ""),
+        ),
+        (f"{FILLED}[group]", MODEL),
     ),
     lua(
         "a strict group is held",
