@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .mutant import FILLED, MODEL, REGRESSIONS, Mutation, lua
+from .mutant import MODEL, REGRESSIONS, Mutation, lua
 
 ORDER: Final = (
     Mutation(
@@ -12,7 +12,7 @@ ORDER: Final = (
             ("  lineUpGroup(base, workflow, spec.group)\n", "\n"),
             ("if n > 0 then redis.call('ZADD', keyOf(base, workflow, 'ready'), unpack(places)) end", ""),
         ),
-        (f"{FILLED}[group]", MODEL),
+        (MODEL,),
     ),
     lua(
         "a strict group is held",
