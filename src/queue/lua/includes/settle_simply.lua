@@ -35,7 +35,8 @@ local function settleSimply()
     if not claim or string.sub(claim, 1, #mine) ~= mine or string.find(claim, '\n', 1, true) or #result > PUBLISHED_WHOLE then
       return nil
     end
-    waiters = string.match(claim, ' (.*)$', #mine + 1)
+    local behind = string.find(claim, ' ', #mine + 1, true)
+    waiters = behind and string.sub(claim, behind + 1)
   end
   -- one more than is wanted tells whether any is left
   local found, claims, n = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, 0
