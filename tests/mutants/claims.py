@@ -34,8 +34,8 @@ CLAIMS: Final = (
     script(
         "a lease is renewed only with the claim's token",
         "renew_claims",
-        "holdsClaim(base, ARGV[i], ARGV[i + 1], ARGV[i + 2])",
-        "redis.call('HEXISTS', keyOf(base, ARGV[i], 'active'), ARGV[i + 1]) == 1",
+        "isClaim(claim, ARGV[i + 2])",
+        "claim",
         f"{RECOVERY}::test_a_claim_that_was_taken_over_is_not_renewed",
     ),
     lua(

@@ -2,15 +2,19 @@
 --- keys: base
 --- args: lease, claims (workflow, id, token)*
 --- returns: a digit a claim: 1 renewed | 0 lost | 2 renewed, and its cancellation has been asked for
---- @include holds_claim
+--- @include elaborate
+--- @include is_claim
 --- @include key_of
+--- @include read_claim
 --- @include read_clock
 local base, deadline = KEYS[1], readClock() + tonumber(ARGV[1])
 local active, statuses = keyOf(base, nil, 'active'), {}
 for i = 2, #ARGV, 3 do
-  local held = holdsClaim(base, ARGV[i], ARGV[i + 1], ARGV[i + 2])
+  local claim = readClaim(base, ARGV[i], ARGV[i + 1])
+  local held = isClaim(claim, ARGV[i + 2])
   if held then redis.call('ZADD', active, 'XX', deadline, ARGV[i] .. ':' .. ARGV[i + 1]) end
-  local cancelled = held and redis.call('HEXISTS', keyOf(base, ARGV[i], 'j', ARGV[i + 1]), 'cancel') == 1
+  local cancelled = held and string.sub(claim, 1, 1) == ELABORATE
+    and redis.call('HEXISTS', keyOf(base, ARGV[i], 'j', ARGV[i + 1]), 'cancel') == 1
   statuses[#statuses + 1] = not held and '0' or cancelled and '2' or '1'
 end
 return table.concat(statuses)

@@ -11,7 +11,6 @@
 --- @include room_within when needed
 --- @include slots_of
 --- @include spend_budgets when needed
---- @include take_slot when needed
 --- @include throttle_group when needed
 --- @include unclaimable_at_once
 local GROUP_BUDGETS_AT_ONCE = 300
@@ -73,7 +72,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
         local n, member = #leases, workflow .. ':' .. id
         entries[n + 1], entries[n + 2], leases[n + 1], leases[n + 2] = id, claim, deadline, member
         claimed[#claimed + 1] = member
-        if group then takeSlot(base, workflow, group) end
+        if group then redis.call('HINCRBY', keyOf(base, workflow, 'ga'), group, 1) end
         if started then
           starts = starts + 1
           if budgets then spendBudgets(base, budgets, 1, now) end

@@ -1,8 +1,7 @@
 --- @include key_of
---- @include release_leases
 
 --- A claim is over: free its slots in the workflow and in the namespace.
 local function releaseActive(base, workflow, id)
   redis.call('HDEL', keyOf(base, workflow, 'active'), id)
-  releaseLeases(base, { [workflow] = { id } })
+  redis.call('ZREM', keyOf(base, nil, 'active'), workflow .. ':' .. id)
 end
