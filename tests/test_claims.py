@@ -3,13 +3,16 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
-from lanner.queue import Claim, Completed, Job, Namespace, Outcome, Suspended
+from lanner.errors import JobAlreadyExistsError
+from lanner.queue import Claim, Completed, Failure, Job, Namespace, Outcome, Released, Retry, Suspended
+from lanner.queue.calling import Caller
 from lanner.queue.queue import Added
-from lanner.queue.scripts.claiming import settle
+from lanner.queue.scripts.claiming import Settlement, settle
 from lanner.queue.scripts.descending import NewChild, start_children
 from lanner.queue.scripts.recording import take_event
 from support.jobs import PATIENCE, Desk, Look, sweep, worker_of
@@ -154,6 +157,78 @@ async def test_what_is_out_of_the_ordinary_stays_so(namespace: Namespace, look: 
     assert heard[-1] == "completed"
 
 
+async def _nothing(_: Namespace, __: Job, ___: str) -> object:
+    return None
+
+
+async def _progress(_: Namespace, job: Job, token: str) -> object:
+    return await job.queue.set_progress(job.id, "half", token=token)
+
+
+async def _a_child(namespace: Namespace, job: Job, token: str) -> object:
+    spec = job.queue.prepare("x", Added(), {}).spec
+    children = [NewChild("path", "others", "child", spec, "x")]
+    call = (await namespace.runtime()).call
+    return await start_children(
+        call, workflow=job.queue.id, id=job.id, token=token, barrier="path", policy="fail", most=0, children=children
+    )
+
+
+HAPPENINGS: dict[str, Happening] = {
+    "nothing": _nothing,
+    "progress": _progress,
+    "a child": _a_child,
+    **{what: happens for what, (happens, _) in BESIDE.items()},
+}
+
+
+@pytest.mark.parametrize("outcome", [Completed("done"), Retry(60_000, Failure("E", "m")), Released(), Suspended(0)])
+@pytest.mark.parametrize("what", HAPPENINGS)
+@pytest.mark.parametrize("options", [{}, {"group": "g"}, {"result_ttl": 60}])
+async def test_a_job_that_runs_says_so_and_since_when(
+    namespace: Namespace, look: Look, what: str, options: dict[str, Any], outcome: Outcome
+) -> None:
+    queue, call = namespace.queue("q"), (await namespace.runtime()).call
+    job = await queue.add("x", id="a", **options)
+    assert (await job.record()).started is None
+    before = look.now()
+    (claim,) = (await _settle(call, 1, 1)).claims
+    for happens in (_nothing, HAPPENINGS[what]):
+        await happens(namespace, job, claim.token)
+        record = await job.record()
+        assert record.state == "active"
+        assert record.started is not None
+        assert before <= record.started.timestamp() * 1000 <= look.now()
+    with pytest.raises(JobAlreadyExistsError, match="active"):
+        await queue.add("y", id="a")
+    await _settle(call, 2, 0, (claim, outcome))
+    ended = await job.record()
+    expected = {"Completed": "completed", "Retry": "delayed"}.get(type(outcome).__name__, "waiting")
+    assert ended.state == expected
+    # an attempt that failed is over, one that goes on began when it did
+    assert ended.started == (None if isinstance(outcome, Retry) else record.started)
+
+
+@pytest.mark.parametrize("gone", ["nothing", "its claim"])
+async def test_a_job_whose_worker_is_lost_goes_on_with_its_attempt(namespace: Namespace, look: Look, gone: str) -> None:
+    queue, call = namespace.queue("q"), (await namespace.runtime()).call
+    job = await queue.add("x", id="a")
+    (claim,) = (await _settle(call, 1, 1)).claims
+    began = look.started("q", "a")
+    if gone == "its claim":
+        look("HDEL", "q:active", "a")
+    look.expire_lease("q", "a")
+    await sweep(namespace)
+    record = await job.record()
+    assert (record.state, record.stalls) == ("waiting", 1)
+    assert gone == "its claim" or record.started == datetime.fromtimestamp(began / 1000, UTC)
+    (again,) = (await _settle(call, 2, 1)).claims
+    assert (again.id, again.token) != (claim.id, claim.token)
+    await _settle(call, 3, 0, (claim, Completed("late")), (again, Completed("done")))
+    assert await job.wait(PATIENCE) == "done"
+    assert look.nothing_is_active("q")
+
+
 @pytest.mark.parametrize("how", ["swept", "removed"])
 @pytest.mark.parametrize("group", [None, "g"])
 async def test_what_was_written_beside_a_record_that_is_gone_goes_with_the_claim(
@@ -187,8 +262,7 @@ async def test_who_claims_a_parent_hears_of_a_child_that_ends_in_the_same_call(
     numbers = itertools.count(3, 3)
 
     async def settled(total: int, *outcomes: tuple[Claim, Outcome]) -> Sequence[Claim]:
-        settings: dict[str, Any] = {"worker": "w", "number": next(numbers), "lease": 60_000, "total": total}
-        return (await settle(call, outcomes=outcomes, wants=[("q", total)], **settings)).claims
+        return (await _settle(call, next(numbers), total, *outcomes)).claims
 
     job = await queue.add("x", id="p")
     (claim,) = await settled(1)
@@ -206,3 +280,24 @@ async def test_who_claims_a_parent_hears_of_a_child_that_ends_in_the_same_call(
     assert f"child\nq\np\n{claim.token}\nmap" in look("LRANGE", "@ctl:w", 0, -1)
     await settled(0, (claim, Completed("done")))
     await namespace.end_descendants("the test is over")
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+async def test_of_two_ends_of_a_job_in_a_call_the_first_counts(
+    namespace: Namespace, look: Look, group: str | None
+) -> None:
+    queue, call = namespace.queue("q"), (await namespace.runtime()).call
+    jobs = [await queue.add("x", id=id, group=group and f"{group}{id}") for id in ("a", "b")]
+    (first, second) = (await _settle(call, 1, 2)).claims
+    ends = [(first, "one"), (second, "two"), (first, "three"), (second, "four"), (first, "five")]
+    settlement = await _settle(call, 2, 0, *((claim, Completed(text)) for claim, text in ends))
+    assert settlement.applied == [True, True, False, False, False]
+    assert [await job.wait(PATIENCE) for job in jobs] == ["one", "two"]
+    assert look.nothing_is_active("q")
+
+
+async def _settle(call: Caller, number: int, total: int, *outcomes: tuple[Claim, Outcome]) -> Settlement:
+    """Call as a worker does."""
+    return await settle(
+        call, worker="w", number=number, lease=60_000, total=total, outcomes=outcomes, wants=[("q", total)]
+    )

@@ -110,14 +110,16 @@ async def test_other_calls_cost_no_more_however_many_jobs_wait(own_server: Priva
 WHOLE_READS = {
     "read_limits": "HGETALL",
     "read_steps": "HGETALL",
-    "read_unstarted": "HGETALL",
+    "claim_ready": "HGETALL",
+    "claim_simply": "HGETALL",
+    "settle_simply": "HGETALL",
     "list_workers": "LRANGE",
     "set_limits": "SMEMBERS",
     "set_paused": "SMEMBERS",
     "live_refusals": "ZRANGE",
 }
 READS_WHOLE = re.compile(
-    r"redis\.call\('(?:(SMEMBERS|HGETALL|HKEYS|HVALS|KEYS|SORT|COPY|ZUNIONSTORE|ZREMRANGEBYLEX|ZREMRANGEBYSCORE)"
+    r"\bcall\('(?:(SMEMBERS|HGETALL|HKEYS|HVALS|KEYS|SORT|COPY|ZUNIONSTORE|ZREMRANGEBYLEX|ZREMRANGEBYSCORE)"
     r"|([LZ]RANGE)',[^\n]*, 0, -1[,)])"
 )
 

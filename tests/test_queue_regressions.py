@@ -184,9 +184,7 @@ async def test_retries_count_against_the_limiter_of_their_group(
     starts: dict[str, list[float]] = {"g": [], "h": []}
 
     async def handle(claim: Claim) -> Any:
-        started = look.field("q", claim.id, "started")
-        assert started is not None
-        starts[claim.spec.group].append(int(started) / 1000)
+        starts[claim.spec.group].append(look.started("q", claim.id) / 1000)
         return Retry(0, Failure("E", "once more")) if claim.attempt < 3 else ""
 
     limiters = {"tenant": RateLimit(1, WINDOW, per="group")}

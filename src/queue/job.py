@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -259,16 +259,24 @@ class Job:
             JobNotFoundError: No job has the id (or, for a handle that came from adding it, another life has).
             ResultExpiredError: Its record is gone.
         """
+        # the claim first: a job that ends between the two is not taken for one that waits
+        claim = await self._claim()
         fields: dict[str, str] = await self._hash(keys.job)
         if not fields:
             raise self._gone("missing")
+        state, started, finished = fields.get("state"), fields.get("started"), fields.get("finished")
+        if state is None:
+            # as stateOf has it: the record of a job whose first attempt runs leaves that to its claim
+            state, started = ("active", claim.split()[1]) if claim else ("waiting", started)
+        elif finished and " " in finished:
+            finished, started = finished.split()
         spec = msgspec.json.decode(fields["spec"], type=Spec)
         if self.run not in ("", spec.run):
             raise self._gone("replaced")
         note = self.queue.read_note
         return Record(
             id=self.id,
-            state=_state_in(fields),
+            state=state,
             data=fields["data"],
             spec=spec,
             attempt=int(fields.get("failures", 0)) + 1,
@@ -278,14 +286,21 @@ class Job:
             result=fields.get("result"),
             reason=note(fields["reason"]) if "reason" in fields else None,
             created=_instant(spec.created),
-            started=_instant_in(fields, "started"),
-            finished=_instant_in(fields, "finished"),
+            started=_instant(int(started)) if started else None,
+            finished=_instant(int(finished)) if finished else None,
             steps=await self._hash(keys.steps),
         )
 
     async def state(self) -> str:
         """The job's state: see ``Record``."""
         return (await self.record()).state
+
+    async def _claim(self) -> str:
+        claim: bytes | None = await self.queue.namespace.persist(
+            lambda runtime: runtime.call.link.call("HGET", keys.active(runtime.call.base, self.queue.id), self.id),
+            f"reading job {self.id!r}",
+        )
+        return claim.decode() if claim else ""
 
     async def _hash(self, key: Callable[[str, str, str], str]) -> dict[str, str]:
         return await self.queue.namespace.persist(
@@ -294,14 +309,5 @@ class Job:
         )
 
 
-def _state_in(fields: Mapping[str, str]) -> str:
-    # as stateOf has it: the record of a job that waits has no state
-    return fields.get("state", "waiting")
-
-
 def _instant(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def _instant_in(fields: Mapping[str, str], name: str) -> datetime | None:
-    return _instant(int(fields[name])) if name in fields else None

@@ -35,6 +35,11 @@ def job(base: str, workflow: str, job_id: str) -> str:
     return f"{base}:{workflow}:j:{job_id}"
 
 
+def active(base: str, workflow: str) -> str:
+    """The claims of a workflow's active jobs, by id."""
+    return f"{base}:{workflow}:active"
+
+
 def steps(base: str, workflow: str, job_id: str) -> str:
     """A job's checkpoints."""
     return f"{base}:{workflow}:steps:{job_id}"

@@ -10,7 +10,7 @@ CLAIMS: Final = (
         "lua/includes",
         (
             ("if not isClaim(claim, token) then return '0' end", "if not claim then return '0' end"),
-            ("(begins == plain or begins == beside)", "begins"),
+            ("begins ~= plain and begins ~= beside", "not begins"),
             ("not claim or string.sub(claim, 1, #mine) ~= mine", "not claim"),
         ),
         (f"{RECOVERY}::test_the_outcome_of_a_claim_that_was_taken_over_is_refused", MODEL),

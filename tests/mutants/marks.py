@@ -6,6 +6,8 @@ from .mutant import MODEL, lua, script
 
 MARK: Final = "markClaim(base, workflow, id, claim, {})"
 LIES_BESIDE: Final = "test_claims.py::test_what_lies_beside_a_record_goes_with_it"
+SINCE: Final = "test_claims.py::test_a_job_that_runs_says_so_and_since_when"
+GOES_ON: Final = "test_claims.py::test_a_job_whose_worker_is_lost_goes_on_with_its_attempt"
 GONE: Final = "test_claims.py::test_what_was_written_beside_a_record_that_is_gone_goes_with_the_claim"
 HEARS: Final = "test_claims.py::test_who_began_to_wait_before_and_after_the_claim_hears_of_the_end"
 
@@ -45,6 +47,28 @@ MARKS: Final = (
         "is ~= ELABORATE and ",
         "",
         "test_claims.py::test_what_is_out_of_the_ordinary_stays_so",
+    ),
+    *(
+        lua(f"what only a claim says is not lost by {loser}", loser, piece, "", SINCE)
+        for loser, piece in (
+            ("apply_outcome", "writeStart(base, workflow, id, claim)"),
+            ("mark_claim", "if mark == ELABORATE then writeStart(base, workflow, id, claim) end"),
+        )
+    ),
+    lua(
+        "what only a claim says is not lost with its worker",
+        "recover_claim",
+        "if claim then writeStart(base, workflow, id, claim) end",
+        "",
+        f"{GOES_ON}[nothing]",
+        MODEL,
+    ),
+    lua(
+        "a lease without a claim is one of an active job",
+        "recover_claim",
+        "record[2] and 'active'",
+        "nil",
+        f"{GOES_ON}[its claim]",
     ),
     lua(
         "a claim says that there may be something of an earlier round",

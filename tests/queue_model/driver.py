@@ -64,7 +64,7 @@ for _, name in ipairs(redis.call('KEYS', base .. '*')) do
   elseif kind == 'hash' and string.match(own, '^[^:]*:j:') then
     for _, field in ipairs({ 'finished', 'started' }) do
       local instant = redis.call('HGET', name, field)
-      if instant then redis.call('HSET', name, field, earlier(instant)) end
+      if instant then redis.call('HSET', name, field, (string.gsub(instant, '%d+', earlier))) end
     end
   end
   local told = string.match(own, ':wake$') or string.match(own, ':clock$') or string.match(own, '^@ctl:')

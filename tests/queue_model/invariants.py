@@ -34,12 +34,16 @@ def check(model: Model, held: Held, clock: Clock) -> None:
 
 def _check_record(job: Job, held: Held, clock: Clock) -> None:
     name = f"{job.workflow}:j:{job.id}"
-    record = held.hashes[name]
+    record, claim = held.hashes[name], held.hashes.get(f"{job.workflow}:active", {}).get(job.id, "")
+    if claim and claim[0] != "!":
+        # the claim says it for the record
+        assert record.keys().isdisjoint(("state", "started")), f"{name}: {claim!r}, {record}"
+        record = {**record, "state": "active", "started": claim.split()[1]}
     found = {
         "state": record.get("state"),
         "run": json.loads(record["spec"])["run"],
         "data": record["data"],
-        "token": held.hashes.get(f"{job.workflow}:active", {}).get(job.id, " ")[1:].partition(" ")[0],
+        "token": claim[1:].partition(" ")[0],
         "failures": int(record.get("failures", 0)),
         "stalls": int(record.get("stalls", 0)),
         "cancel": record.get("cancel"),
@@ -93,7 +97,7 @@ def _check_claim(workflow: str, job_id: str, claim: str, held: Held) -> None:
     assert not elaborate, f"{job_id}: {claim!r} says nothing of {elaborate}"
     said, _, group = claim[1:].partition("\n")
     assert group == spec.get("group", "")
-    assert said.split()[2:] == record.get("waiters", "").split()
+    assert said.split()[3:] == record.get("waiters", "").split()
 
 
 def _check_places(model: Model, workflow: str, held: Held, clock: Clock) -> None:

@@ -45,7 +45,7 @@ def cascade(stored: Stored, key: Key, _workflow: str, name: str) -> Iterator[str
 def kept_by_parent(stored: Stored, workflow: str, job: str) -> Literal["must", "may"] | None:
     """Whether a child that has ended stays because its parent may need it."""
     record = stored.job(workflow, job)
-    if record is None or "parent" not in record.values or state_in(record.values) not in ENDED:
+    if record is None or "parent" not in record.values or _state(stored, workflow, job) not in ENDED:
         return None
     above, above_id, *_, path, _, _ = record.values["parent"].split("\n")
     state = _state(stored, above, above_id)
@@ -59,7 +59,7 @@ def kept_by_parent(stored: Stored, workflow: str, job: str) -> Literal["must", "
 
 def is_kept_by_nobody(key: Key) -> Iterator[str]:
     """A job that has ended for good, and was kept because its parent was, expires after that."""
-    ended = state_in(key.values) in FOR_GOOD
+    ended = key.values.get("state") in FOR_GOOD
     if ended and "parent" in key.values and not key.expires and json.loads(key.values["spec"]).get("result_ttl") != -1:
         yield "has ended as its parent has, and would stay for ever"
 
@@ -74,4 +74,5 @@ def _of_a_parent(stored: Stored, key: Key, workflow: str, job: str) -> Iterator[
 
 def _state(stored: Stored, workflow: str, job: str) -> str | None:
     record = stored.job(workflow, job)
-    return None if record is None else state_in(record.values)
+    claimed = "active" in stored.places.get((workflow, job), [])
+    return None if record is None else state_in(record.values, claimed=claimed)

@@ -178,8 +178,14 @@ class Look:
         self("HSET", f"{workflow}:active", job_id, claim[0] + token + claim[claim.index(" ") :])
 
     def state(self, workflow: str, job_id: str) -> str | None:
-        """The state that a job's record says; None where there is no record."""
-        return state_in(self("HGETALL", f"{workflow}:j:{job_id}"))
+        """The state of a job; None where there is no record."""
+        claimed = self("HEXISTS", f"{workflow}:active", job_id)
+        return state_in(self("HGETALL", f"{workflow}:j:{job_id}"), claimed=claimed)
+
+    def started(self, workflow: str, job_id: str) -> int:
+        """When the attempt of a job began that it is in."""
+        claim: str = self("HGET", f"{workflow}:active", job_id)
+        return int(self.field(workflow, job_id, "started") or claim.split()[1])
 
     def a_worker_listens(self, workflow: str) -> bool:
         """Whether a worker waits in its blocking pop, and there is nothing to pop."""

@@ -56,8 +56,9 @@ def _record(stored: Stored, key: Key, workflow: str, job: str) -> Complaints:
     if kept:
         return
     yield from is_kept_by_nobody(key)
-    if key.values and places and state_in(key.values) not in {_state_at(place) for place in places}:
-        yield f"says that it is {state_in(key.values)}, and is in {', '.join(places)}"
+    state = state_in(key.values, claimed="active" in places)
+    if key.values and places and state not in {_state_at(place) for place in places}:
+        yield f"says that it is {state}, and is in {', '.join(places)}"
     if len(places) > 1:
         yield f"is in more than one place: {', '.join(places)}"
     elif not places and not key.expires:
@@ -108,7 +109,7 @@ def _group_slots(stored: Stored, key: Key, workflow: str, _id: str) -> Complaint
     active, held = stored.members(f"{workflow}:active"), Counter[str]()
     for name, record in stored.keys.items():
         job = name.removeprefix(f"{workflow}:j:")
-        keeps = "holds" in record.members and state_in(record.values) not in ENDED
+        keeps = "holds" in record.members and record.values.get("state") not in ENDED
         if job != name and (job in active or keeps):
             held[json.loads(record.values["spec"]).get("group", "")] += 1
     yield from (

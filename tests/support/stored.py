@@ -12,9 +12,9 @@ RECORD = "[^:]+:j:"
 VALUES = ("state", "spec", "parent")
 
 
-def state_in(record: Mapping[str, str]) -> str | None:
-    """The state that a job's record says: one without a state waits. None for what is no record."""
-    return record.get("state", "waiting" if "spec" in record else None)
+def state_in(record: Mapping[str, str], *, claimed: bool) -> str | None:
+    """The state of a job: a record without one leaves that to a claim, if there is any. None for what is no record."""
+    return record.get("state", ("active" if claimed else "waiting") if "spec" in record else None)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ LONG_WAYS: Final[dict[str, Pieces]] = {
         ("if kind == 'completed' then\n    complete", "if false then\n    complete"),
         ("if kind == 'completed' and spec.result_ttl > 0 and", "if false and"),
         ("if namespace.limiters or", "if true or namespace.limiters or"),
-        ('if not spec or string.find(spec, \'"expires"', 'if true or string.find(spec, \'"expires"'),
+        ('if not spec or options and string.find(spec, \'"expires"', 'if true or string.find(spec, \'"expires"'),
         ("assumeNoLimits(base, wants)\nlocal", "local"),
         ("== 0 then return false, false end", "< 0 then return false, false end"),
     ),
@@ -73,7 +73,13 @@ class Way:
     def stored(self) -> dict[str, Any]:
         """Everything by its name, and for how many minutes yet."""
         dumped: list[tuple[str, str, list[str], int]] = self.client("EVAL", DUMP, 0, self.base)
-        return {name: (_ordered(name, kind, content), math.ceil(ttl / MINUTE)) for name, kind, content, ttl in dumped}
+        found = {name: (_ordered(name, kind, content), math.ceil(ttl / MINUTE)) for name, kind, content, ttl in dumped}
+        for name, (content, _) in found.items():
+            if ":j:" in name and " " in content.get("finished", ""):
+                content["finished"], content["started"] = content["finished"].split()
+            if name.endswith(":active") and name != ":active":
+                _complete_records(found, name.removesuffix("active"), content)
+        return found
 
     def erase(self) -> None:
         """Leave nothing."""
@@ -83,8 +89,8 @@ class Way:
 def _ordered(name: str, kind: str, content: list[str]) -> Any:
     match kind:
         case "hash" if name.endswith(":active"):
-            # token and place of each claim; the rest says which way its end takes
-            return {id: claim[1:].split()[:2] for id, claim in zip(content[::2], content[1::2], strict=True)}
+            # token, instant and place of each claim; the rest says which way its end takes
+            return {id: claim[1:].split()[:3] for id, claim in zip(content[::2], content[1::2], strict=True)}
         case "hash":
             return dict(zip(content[::2], content[1::2], strict=True))
         case "set":
@@ -94,6 +100,14 @@ def _ordered(name: str, kind: str, content: list[str]) -> Any:
             return sorted(said for message in content for said in _said(message))
         case _:
             return content
+
+
+def _complete_records(found: dict[str, Any], workflow: str, claims: dict[str, list[str]]) -> None:
+    """What a record leaves to the claim of its job."""
+    for id, (_, instant, _) in claims.items():
+        if record := found.get(f"{workflow}j:{id}"):
+            record[0].setdefault("state", "active")
+            record[0].setdefault("started", instant)
 
 
 def _said(message: str) -> list[list[str]]:

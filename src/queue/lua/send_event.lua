@@ -15,7 +15,7 @@ requireMemory(KEYS[1])
 local base, workflow, id, name, sender = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local job = keyOf(base, workflow, 'j', id)
 local record = redis.call('HMGET', job, 'state', 'spec', 'awaits', 'seen')
-local state = stateOf(record[1], record[2])
+local state = stateOf(base, workflow, id, record[1], record[2])
 if not state then return -1 end
 if state == 'completed' or state == 'failed' or state == 'cancelled' then return 0 end
 local seen = record[4] or ''

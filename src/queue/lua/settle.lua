@@ -2,6 +2,7 @@
 --- number again changes nothing and is answered from the receipt, which is kept until the number that is three more comes.
 --- keys: base
 --- args: worker, number, lease, total, outcomes: runs, (kind, workflow, token, number, jobs, (id, text, nonce)*)*; wants (workflow, most)*
+---   runs: of different jobs each
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost | 2 as 1, older failed jobs were dropped), claims (index in wants, id, data, spec; with a
 ---   negative index also failed attempts, checkpoints or false)*, ms until there may be more to claim (0: at once |
 ---   -1: nothing in sight)

@@ -80,15 +80,18 @@ async def settle(
 
 
 def _pack(outcomes: Sequence[tuple[Claim, Outcome]]) -> tuple[int, list[Argument]]:
-    """How many runs of like outcomes there are, and what is sent of them."""
+    """How many runs of like outcomes of different jobs there are, and what is sent of them."""
     packed: list[Argument] = []
     runs: list[tuple[tuple[Argument, ...], list[Argument]]] = []
+    ids: set[str] = set()
     for claim, outcome in outcomes:
         # most are, and to match them takes longer
         kind, text, amount = ("completed", outcome.result, "") if type(outcome) is Completed else _pack_one(outcome)
         alike = (kind, claim.workflow, claim.token, amount)
-        if not runs or runs[-1][0] != alike:
+        if not runs or runs[-1][0] != alike or claim.id in ids:
             runs.append((alike, []))
+            ids.clear()
+        ids.add(claim.id)
         runs[-1][1].extend((claim.id, text, claim.spec.run))
     for head, jobs in runs:
         packed += (*head, len(jobs) // 3, *jobs)

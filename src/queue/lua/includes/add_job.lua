@@ -27,7 +27,7 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
   end
   local existing = redis.call('HMGET', job, 'state', 'spec', 'kids')
   local spec = readSpec(text)
-  local state = stateOf(existing[1], existing[2])
+  local state = stateOf(base, workflow, id, existing[1], existing[2])
   if state then
     local run = readSpec(existing[2]).run
     if run == spec.run then return '' end

@@ -18,13 +18,13 @@ local function addSimply()
   for _, option in ipairs(PLACED_OTHERWISE) do
     if string.find(ARGV[4], option, 1, true) then return nil end
   end
-  local own, now = keyOf(base, workflow, ''), readClock()
+  local own, now, stamp = keyOf(base, workflow, ''), readClock()
   local job, limits = own .. 'j:' .. id, own .. 'limits'
   if readReceipt(base, producer, number) or redis.call('EXISTS', job, limits, own .. 'delayed') > 0
     and (redis.call('EXISTS', job, limits) > 0 or firstInstant(base, workflow, 'delayed') <= now) then
     return nil
   end
-  local spec = string.format('{"created":%.0f,', now) .. string.sub(specText(ARGV[11], ARGV[4]), 2)
+  local spec = '{"created":' .. stamp .. ',' .. string.sub(specText(ARGV[11], ARGV[4]), 2)
   local role, process = string.match(ARGV[7], '^(%a+) (.*)$')
   if role then
     redis.call('HSET', job, 'data', ARGV[12], 'spec', spec, role, process)

@@ -18,6 +18,7 @@
 --- @include read_spec
 --- @include release_group
 --- @include suspend_job when needed
+--- @include write_start
 
 --- Apply what an attempt ended in, if the claim is still the one that its token names.
 --- `kind`: completed (text: result) | retry (text: failure, number: delay) | failed (text: failure) |
@@ -34,6 +35,7 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now, 
   if not isClaim(claim, token) then return '0' end
   local record = redis.call('HMGET', job, 'spec', 'cancel', 'stalls', 'waiters', 'watchers', 'parent', 'kids')
   if not record[1] then return '0' end
+  writeStart(base, workflow, id, claim)
   local spec, place = readSpec(record[1]), placeOf(claim)
   local told = { record[4], record[5], record[6], record[7] }
   if record[2] then

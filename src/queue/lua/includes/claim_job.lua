@@ -14,7 +14,7 @@
 local function claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-  -- in short: stateOf(record[1], record[3]) ~= 'waiting'
+  -- in short: its state is not 'waiting', as what is active is not for the taking
   if record[1] or not record[3] then return nil end
   if record[5] then
     redis.call('HSET', job, 'state', 'active')
@@ -41,7 +41,7 @@ local function claimJob(base, workflow, index, id, place, token, now, mayStart, 
     claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
   end
   -- at once: a child of it may end in this very call, and its worker is told by its claim
-  local claim = ELABORATE .. token .. ' ' .. place
+  local claim = string.format('%s%s %.0f %s', ELABORATE, token, now, place)
   redis.call('HSET', keyOf(base, workflow, 'active'), id, claim)
   return claim, not record[5]
 end

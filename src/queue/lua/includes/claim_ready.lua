@@ -36,6 +36,7 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
   local ready, jobs, silent = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), own.stream == 0
   -- as texts: a number is written anew for each command
   local stamp, deadline = string.format('%.0f', now), string.format('%.0f', now + lease)
+  local head = token .. ' ' .. stamp .. ' '
   local entries, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
   while #leases < 2 * room and tries < room + spare and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #leases / 2, math.max(open - starts, 1)))
@@ -48,8 +49,8 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       if string.byte(popped[i]) == GROUP then
         group, id, waiting = id, nil, keyOf(base, workflow, 'g', id)
         if slotsOf(base, workflow, group) < own.group then
-          local head = redis.call('ZPOPMIN', waiting)
-          id, place = head[1], head[2]
+          local first = redis.call('ZPOPMIN', waiting)
+          id, place = first[1], first[2]
         end
       end
       local counted = id and #grouped > 0 and (group or heldGroup(base, workflow, id))
@@ -61,7 +62,9 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
       local claim, started = nil, false
       local mayStart = starts < open and groupOpen > 0
       if id then
-        claim = silent and mayStart and claimUnstarted(jobs, index, id, place, group, token, stamp, claims)
+        local job = jobs .. id
+        claim = silent and mayStart
+          and claimUnstarted(job, redis.call('HGETALL', job), index, id, place, group, head, stamp, claims)
         if claim then
           started = true
         else

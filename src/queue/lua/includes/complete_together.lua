@@ -1,4 +1,3 @@
---- @include anew
 --- @include apply_outcome when needed
 --- @include beside
 --- @include clear_beside
@@ -12,47 +11,58 @@
 
 --- Complete the jobs of a workflow that stand in ARGV from `first` to `last` (id, result, nonce), claimed with one token,
 --- each as `applyOutcome` does, and in few commands where the claim says all that it takes. Enters a status each into
---- `statuses`. `over`: as `applyOutcome` has it, and the groups whose slots are to be `freed`, by workflow.
+--- `statuses`, several in a text. `over`: as `applyOutcome` has it, and the groups whose slots are to be `freed`, by workflow.
 local function completeTogether(base, workflow, first, last, token, now, over, statuses)
+  -- what each turn needs is not to be found anew in each
+  local call, sub, find, args = redis.call, string.sub, string.find, ARGV
   local jobs, silent = keyOf(base, workflow, 'j', ''), readLimits(base, workflow).stream == 0
   -- as texts: a number is written anew for each command
   local finished, kept, till = string.format('%.0f', now), tostring(RESULT_TTL), string.format('%.0f', now + RESULT_TTL)
   local active, plain, beside, ids = keyOf(base, workflow, 'active'), PLAIN .. token .. ' ', BESIDE .. token .. ' ', {}
-  for i = first, last, 3 do ids[#ids + 1] = ARGV[i] end
-  local claims, told, done = redis.call('HMGET', active, unpack(ids)), {}, {}
+  for i = first, last, 3 do ids[#ids + 1] = args[i] end
+  local claims, told, ran, behind = call('HMGET', active, unpack(ids)), {}, nil, nil
   local released, ended = over.released[workflow] or {}, over.ended[workflow] or {}
-  local before = #released
+  local before, n, m, done = #released, #released, #ended, 0
   over.released[workflow], over.ended[workflow] = released, ended
-  for k, id in ipairs(ids) do
-    local i, job, claim, status = first + 3 * (k - 1), jobs .. id, claims[k], done[id]
-    local result, begins = ARGV[i + 1], silent and claim and string.sub(claim, 1, #plain)
-    done[id] = '0'
-    if not status and (begins == plain or begins == beside) then
-      local anew = redis.call('HSET', job, 'state', 'completed', 'result', result, 'finished', finished) == ANEW
-      status = anew and '0' or '1'
-      if anew then redis.call('DEL', job) end
-    end
-    if status == '1' then
-      redis.call('PEXPIRE', job, kept)
+  for at, id in ipairs(ids) do
+    local i, job, claim = first + 3 * (at - 1), jobs .. id, claims[at]
+    local result, begins = args[i + 1], silent and claim and sub(claim, 1, #plain)
+    if begins ~= plain and begins ~= beside then
+      local status = applyOutcome(base, 'completed', workflow, id, token, result, '', now, over)
+      statuses[#statuses + 1], done = string.rep('1', done) .. status, 0
+      n, m = #released, #ended
+    elseif call('PEXPIRE', job, kept) == 0 then
+      -- there is no record
+      statuses[#statuses + 1], done = string.rep('1', done) .. '0', 0
+    else
+      done = done + 1
+      if not ran then
+        -- what has one token was claimed at one instant
+        local started = string.match(claim, '^%d+', #plain + 1)
+        ran, behind = finished .. ' ' .. started, #plain + #started + 2
+      end
+      call('HSET', job, 'state', 'completed', 'result', result, 'finished', ran)
       if begins == beside then clearBeside(base, workflow, id, kept) end
-      local n, m = #released, #ended
       released[n + 1], ended[m + 1], ended[m + 2] = id, till, id
-      local more = string.find(claim, ' ', #plain + 1, true)
-      local waiters, group = '', ''
-      if more then waiters, group = string.match(claim, '^([^\n]*)\n?(.*)$', more + 1) end
-      if group ~= '' then
-        local freed = over.freed[workflow]
-        if freed then freed[#freed + 1] = group else over.freed[workflow] = { group } end
-      end
-      if waiters ~= '' and #result > PUBLISHED_WHOLE then
-        sayEnd(base, waiters, 'completed', workflow, id, result, ARGV[i + 2], true)
-      elseif waiters ~= '' then
-        local to = told[waiters]
-        if to then to[#to + 1] = i else told[waiters] = { i } end
+      n, m = n + 1, m + 2
+      local more = find(claim, ' ', behind, true)
+      if more then
+        local line = find(claim, '\n', more, true)
+        local waiters = sub(claim, more + 1, line and line - 1 or -1)
+        if line then
+          local group, freed = sub(claim, line + 1), over.freed[workflow]
+          if freed then freed[#freed + 1] = group else over.freed[workflow] = { group } end
+        end
+        if waiters ~= '' and #result > PUBLISHED_WHOLE then
+          sayEnd(base, waiters, 'completed', workflow, id, result, args[i + 2], true)
+        elseif waiters ~= '' then
+          local to = told[waiters]
+          if to then to[#to + 1] = i else told[waiters] = { i } end
+        end
       end
     end
-    statuses[#statuses + 1] = status or applyOutcome(base, 'completed', workflow, id, token, result, '', now, over)
   end
-  if #released > before then redis.call('HDEL', active, unpack(released, before + 1)) end
+  statuses[#statuses + 1] = string.rep('1', done)
+  if n > before then call('HDEL', active, unpack(released, before + 1)) end
   if next(told) then sayEnds(base, workflow, told, first, last) end
 end

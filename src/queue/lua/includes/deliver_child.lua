@@ -24,7 +24,7 @@ local function deliverChild(base, workflow, id, link, state, text, now)
   local above, aboveId, barrier = parent.workflow, parent.id, parent.barrier
   local job = keyOf(base, above, 'j', aboveId)
   local record = redis.call('HMGET', job, 'state', 'spec', 'awaits', 'waiters', 'watchers', 'parent', 'kids', 'holds')
-  local standing, member = stateOf(record[1], record[2]), workflow .. ':' .. id
+  local standing, member = stateOf(base, above, aboveId, record[1], record[2]), workflow .. ':' .. id
   if not standing then return nil end
   local spec = readSpec(record[2])
   if spec.run ~= parent.run or standing == 'completed' or standing == 'cancelled' then return nil end

@@ -18,7 +18,7 @@
 --- told. Returns 1: removed | -1: there is no such job.
 local function dropJob(base, workflow, id)
   local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'holds')
-  local state = stateOf(record[1], record[2])
+  local state = stateOf(base, workflow, id, record[1], record[2])
   if not state then return -1 end
   local spec, told = readSpec(record[2]), readTold(base, workflow, id)
   if state == 'active' then

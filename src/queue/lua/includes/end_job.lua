@@ -17,7 +17,7 @@
 local function endJob(base, workflow, id, run, reason, now)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'spec', 'holds')
-  local state = stateOf(record[1], record[2])
+  local state = stateOf(base, workflow, id, record[1], record[2])
   if not state then return -1 end
   local spec = readSpec(record[2])
   if run ~= '' and run ~= spec.run then return -1 end

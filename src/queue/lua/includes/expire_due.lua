@@ -19,7 +19,7 @@ local function expireDue(base, workflow, now)
     local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec', 'started', 'holds', 'failures')
     if record[2] and not record[3] and not record[5] then
       local spec = readSpec(record[2])
-      unplaceJob(base, workflow, id, spec, stateOf(record[1], record[2]), record[4])
+      unplaceJob(base, workflow, id, spec, stateOf(base, workflow, id, record[1], record[2]), record[4])
       failExpired(base, workflow, id, spec, now)
     end
   end

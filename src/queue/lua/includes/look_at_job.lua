@@ -11,7 +11,7 @@
 local function lookAtJob(base, workflow, id, run, role, process)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'spec', 'result', 'failure', 'reason', role, 'progress')
-  local state = stateOf(record[1], record[2])
+  local state = stateOf(base, workflow, id, record[1], record[2])
   if not state then return 'missing', '', '', '' end
   local found, progress = readSpec(record[2]).run, record[7] or ''
   if run ~= '' and run ~= found then return 'replaced', found, '', '' end

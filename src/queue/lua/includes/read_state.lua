@@ -3,5 +3,5 @@
 
 --- A job's state, or nil where there is no such job.
 local function readState(base, workflow, id)
-  return stateOf(unpack(redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec')))
+  return stateOf(base, workflow, id, unpack(redis.call('HMGET', keyOf(base, workflow, 'j', id), 'state', 'spec')))
 end

@@ -13,6 +13,7 @@
 --- @include release_active
 --- @include release_group
 --- @include tell_worker
+--- @include write_start
 
 --- Take back one claim whose worker is gone: the job returns to its place; one that has stalled too often in a row
 --- fails, and one whose cancellation was asked for is cancelled. The worker, should it live after all, is told.
@@ -20,7 +21,8 @@
 local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
   local record, claim = redis.call('HMGET', job, 'state', 'spec', 'cancel'), readClaim(base, workflow, id)
-  if record[1] ~= 'active' then
+  -- a record without a state would wait, if it were not for the lease that has led here
+  if (record[1] or record[2] and 'active') ~= 'active' then
     releaseActive(base, workflow, id)
     -- its worker may have written beside a record that was gone
     if not record[2] then eraseJob(base, workflow, id) end
@@ -28,6 +30,7 @@ local function recoverClaim(base, workflow, id, now)
     if group then releaseGroup(base, workflow, { group = group }) end
     return nil
   end
+  if claim then writeStart(base, workflow, id, claim) end
   local spec, place = readSpec(record[2]), placeOf(claim)
   tellWorker(base, claim, 'lost', workflow, id)
   local stalls = record[3] and 0 or redis.call('HINCRBY', job, 'stalls', 1)

@@ -1,4 +1,3 @@
---- @include anew
 --- @include arm_wake
 --- @include key_of
 --- @include plain
@@ -23,7 +22,7 @@ local function settleSimply()
   local base, number, workflow, room = KEYS[1], ARGV[2], ARGV[#ARGV - 1], math.min(ARGV[4], ARGV[#ARGV])
   local caller = ARGV[1] .. '/' .. number % 3
   if readReceipt(base, caller, number) then return nil end
-  local id, result, waiters = ARGV[11] or '', ARGV[12], nil
+  local id, result, waiters, started = ARGV[11] or '', ARGV[12], '', nil
   local all, own = keyOf(base, nil, ''), keyOf(base, workflow, '')
   local ready, jobs, active, leases = own .. 'ready', own .. 'j:', own .. 'active', all .. 'active'
   if redis.call('EXISTS', all .. 'limits', all .. 'cascades', own .. 'limits', own .. 'groups', own .. 'delayed',
@@ -35,38 +34,40 @@ local function settleSimply()
     if not claim or string.sub(claim, 1, #mine) ~= mine or string.find(claim, '\n', 1, true) or #result > PUBLISHED_WHOLE then
       return nil
     end
-    local behind = string.find(claim, ' ', #mine + 1, true)
-    waiters = behind and string.sub(claim, behind + 1)
+    started, waiters = string.match(claim, '^(%d+) %S+ ?(.*)$', #mine + 1)
   end
   -- one more than is wanted tells whether any is left
   local found, claims, n = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, 0
-  local entries, token = {}, ARGV[1] .. ':' .. number
+  local entries, elaborate, now, stamp = {}, {}, readClock()
+  local head = ARGV[1] .. ':' .. number .. ' ' .. stamp .. ' '
   for i = 1, math.min(#found, 2 * room), 2 do
     local next = string.sub(found[i], 3)
-    local data, spec, awaited, parent = readUnstarted(jobs .. next)
+    local data, spec, awaited, parent, options = readUnstarted(redis.call('HGETALL', jobs .. next))
     if not spec then return nil end
     claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = 1, next, data, spec
-    entries[#entries + 1], entries[#entries + 2] = next, plainClaim(token, found[i + 1], spec, awaited, parent)
+    entries[i], entries[i + 1], elaborate[i] = next, plainClaim(head, found[i + 1], spec, options, awaited, parent)
     n = n + 4
   end
 
-  local now, answers = readClock(), { commits and '1' or '' }
+  local answers = { commits and '1' or '' }
   if commits then
-    if redis.call('HSET', jobs .. id, 'state', 'completed', 'result', result, 'finished', now) == ANEW then
-      redis.call('DEL', jobs .. id)
+    redis.call('ZADD', own .. 'completed', now + RESULT_TTL, id)
+    if redis.call('PEXPIRE', jobs .. id, RESULT_TTL) == 0 then
+      redis.call('ZREM', own .. 'completed', id)
       return nil
     end
-    redis.call('PEXPIRE', jobs .. id, RESULT_TTL)
+    redis.call('HSET', jobs .. id, 'state', 'completed', 'result', result, 'finished', stamp .. ' ' .. started)
     redis.call('HDEL', active, id)
     redis.call('ZREM', leases, workflow .. ':' .. id)
-    redis.call('ZADD', own .. 'completed', now + RESULT_TTL, id)
     trimEnded(base, workflow, 'completed', now)
-    if waiters then push(base, waiters, { 'completed', workflow, id, result, ARGV[13] }) end
+    if waiters ~= '' then push(base, waiters, { 'completed', workflow, id, result, ARGV[13] }) end
   end
   for i = 2, n, 4 do
     local next = claims[i]
     local member = workflow .. ':' .. next
-    redis.call('HSET', jobs .. next, 'state', 'active', 'started', now)
+    if elaborate[i / 2] then
+      redis.call('HSET', jobs .. next, 'state', 'active', 'started', stamp)
+    end
     redis.call('ZADD', leases, now + ARGV[3], member)
     answers[#answers + 1] = member
   end
