@@ -5,6 +5,7 @@ import asyncio
 import importlib.metadata
 import json
 import time
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from .bench import Bench, Settings
@@ -32,9 +33,7 @@ def versions() -> dict[str, str]:
 
 async def measure(bench: Bench) -> None:
     """Everything that the settings want."""
-    for subject in (*throughput.ALL, *processes.ALL, *enqueue.ALL, *latency.ALL, footprint.idling):
-        await subject(bench)
-    await bench.close()
+    await _all_of((*throughput.ALL, *processes.ALL, *enqueue.ALL, footprint.idling), bench)
     await footprint.memory(bench, programs())
     await durable.steps_on_postgres(bench)
 
@@ -42,11 +41,15 @@ async def measure(bench: Bench) -> None:
 async def time_scripts(bench: Bench) -> None:
     """What is about the time of the server alone, which nobody is to interrupt."""
     with apart(bench.server):
-        try:
-            for subject in (*scale.ALL, *scripts.ALL):
-                await subject(bench)
-        finally:
-            await bench.close()
+        await _all_of((*scale.ALL, *scripts.ALL), bench)
+
+
+async def _all_of(subjects: Iterable[Callable[[Bench], Awaitable[None]]], bench: Bench) -> None:
+    try:
+        for subject in subjects:
+            await subject(bench)
+    finally:
+        await bench.close()
 
 
 async def run(settings: Settings) -> None:
@@ -57,10 +60,9 @@ async def run(settings: Settings) -> None:
     label, program = next(iter(programs().items()))
     with start_server(label, program) as server:
         bench = Bench(server, settings, unavailable)
-        try:
-            await measure(bench)
-        finally:
-            await bench.close()
+        await measure(bench)
+        with start_server(label, program) as unused:
+            await _all_of(latency.ALL, Bench(unused, settings, unavailable, bench.measures))
         with start_server(label, program) as undisturbed:
             await time_scripts(Bench(undisturbed, settings, unavailable, bench.measures))
         data = as_data(bench, versions())
