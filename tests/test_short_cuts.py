@@ -268,7 +268,7 @@ class Story:
         return answer
 
     def _take(self, answer: list[Any], wanted: Sequence[str], token: str) -> None:
-        fields = iter(answer[2])
+        fields = iter(answer[3:])
         index: int
         for index in fields:
             id, _, spec = (next(fields) for _ in range(3))

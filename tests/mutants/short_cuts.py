@@ -50,7 +50,7 @@ SETTLING: Final = (
         "settle_simply", "looks whether any is left", "0, room, 'WITHSCORES'", "0, math.max(room - 1, 0), 'WITHSCORES'"
     ),
     cut("settle_simply", "starts the order over", "restCounter(base, workflow)"),
-    cut("settle_simply", "keeps its answer", "writeReceipt(base, caller, number, answers)"),
+    cut("settle_simply", "keeps its answer", "writeReceipt(base, caller, number, receipt)"),
 )
 ADDING: Final = (
     cut("add_simply", "several jobs", "#ARGV ~= 12 or "),
@@ -84,7 +84,7 @@ COMPLETING: Final = (
     cut("complete_together", "a record that is gone", "kept) == 0", "kept) == 9"),
     cut("complete_together", "says when it began", "finished .. ' ' .. started", "finished"),
     cut("settle_simply", "says when it began", "stamp .. ' ' .. started", "stamp"),
-    cut("settle_simply", "says of what is elaborate that it runs", "if elaborate[i / 2] then", "if false then"),
+    cut("settle_simply", "says of what is elaborate that it runs", "if elaborate[i] then", "if false then"),
     cut("claim_unstarted", "says of what is elaborate that it runs", "if elaborate then", "if false then"),
     cut("plain_claim", "a parent", "parent or "),
     cut("plain_claim", "a time to be kept for", "string.find(spec, '\"result_ttl\":', 1, true)", "false"),

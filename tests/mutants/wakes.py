@@ -34,7 +34,7 @@ WAKES: Final = (
         "lua/includes",
         (
             ("share > served then armWake(base, workflow) end", "share > served then end"),
-            ("armWake(base, workflow)\n  elseif n == 0 then", "elseif n == 0 then"),
+            ("armWake(base, workflow)\n  elseif not entries[1] then", "elseif not entries[1] then"),
         ),
         (f"{SHORT_CUTS}::test_who_leaves_work_behind_wakes_another",),
     ),

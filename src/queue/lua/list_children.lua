@@ -12,7 +12,8 @@ local members = redis.call('ZRANGE', keyOf(base, workflow, 'children', id), skip
 for _, member in ipairs(members) do
   local path, child, childId = string.match(member, '^([^\n]*)\n([^:]*):(.*)$')
   local record = redis.call('HMGET', keyOf(base, child, 'j', childId), 'state', 'kids', 'spec')
-  local state = stateOf(base, child, childId, record[1], record[3]) or STATES[string.sub(redis.call('HGET', steps, path) or '', 1, 6)] or ''
+  local state = stateOf(base, child, childId, record[1], record[3])
+    or STATES[string.sub(redis.call('HGET', steps, path) or '', 1, 6)] or ''
   found[#found + 1] = { path, child, childId, state, record[2] and 1 or 0 }
 end
 return found

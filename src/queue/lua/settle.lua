@@ -2,10 +2,10 @@
 --- number again changes nothing and is answered from the receipt, which is kept until the number that is three more comes.
 --- keys: base
 --- args: worker, number, lease, total, outcomes: runs, (kind, workflow, token, number, jobs, (id, text, nonce)*)*; wants (workflow, most)*
----   runs: of different jobs each
---- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost | 2 as 1, older failed jobs were dropped), claims (index in wants, id, data, spec; with a
----   negative index also failed attempts, checkpoints or false)*, ms until there may be more to claim (0: at once |
----   -1: nothing in sight)
+---   a run has a job once
+--- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost | 2 as 1, older failed jobs were dropped), ms until
+---   there may be more to claim (0: at once | -1: nothing in sight), claims (index in wants, id, data, spec; with a negative
+---   index also failed attempts, checkpoints or false)*
 --- @include settle_simply
 local simply = settleSimply()
 if simply then return simply end
@@ -45,20 +45,20 @@ end
 local caller = worker .. '/' .. number % 3
 local receipt = readReceipt(base, caller, number)
 if receipt then
-  local claims, indexes = {}, {}
+  local answer, indexes = { now, receipt[1], 0 }, {}
   for i, want in ipairs(wants) do indexes[want[1]] = i end
   for i = 2, #receipt do
     local workflow, id = string.match(receipt[i], '^([^:]*):(.*)$')
     if holdsClaim(base, workflow, id, token) then
       local record = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'data', 'spec', 'failures')
       if record[2] then
-        enterClaim(claims, indexes[workflow], id, record[1], record[2], record[3] or '0', readSteps(base, workflow, id))
+        enterClaim(answer, indexes[workflow], id, record[1], record[2], record[3] or '0', readSteps(base, workflow, id))
       end
     end
   end
   -- a late copy may have come behind a pop that took a wake-up with it
   for _, want in ipairs(wants) do passOn(base, want[1], now) end
-  return { now, receipt[1], claims, 0 }
+  return answer
 end
 
 assumeNoLimits(base, wants)
@@ -81,12 +81,13 @@ enterCompleted(base, over.ended, now)
 -- before anything is claimed: what ends with its parent is not to begin
 local follow, due = lookAhead(base, wants)
 local more = follow and endDescendants(base, ENDED_ALONG, now) == ENDED_ALONG
-local claims, claimed, again = reserve(base, token, lease, total, wants, due, now, busy)
+local answer = { now, table.concat(statuses), 0 }
+local claimed, again = reserve(base, token, lease, total, wants, due, now, busy, answer)
 if more then again = now end
 if readLimits(base).concurrency < math.huge then wakeCapped(base, now) end
 for workflow, is in pairs(busy) do
   if not is then restCounter(base, workflow) end
 end
-local answers = { table.concat(statuses), unpack(claimed) }
-writeReceipt(base, caller, number, answers)
-return { now, answers[1], claims, again and math.max(again - now, 0) or -1 }
+writeReceipt(base, caller, number, { answer[2], unpack(claimed) })
+answer[3] = again and math.max(again - now, 0) or -1
+return answer

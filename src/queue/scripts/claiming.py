@@ -1,5 +1,5 @@
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,12 +46,11 @@ async def settle(
     arguments: list[Argument] = [worker, number, lease, total, runs, *packed]
     for workflow, most in wants:
         arguments += (workflow, most)
-    answer: tuple[int, bytes, list[Any], int] = await call("settle", *arguments)
-    now, statuses, found, again = answer
+    now, statuses, again, *found = await call("settle", *arguments)
     token, claimed_at = f"{worker}:{number}", time.monotonic()
     claims: list[Claim] = []
     unread: list[Claim] = []
-    fields = iter(found)
+    fields: Iterator[Any] = iter(found)
     index: int
     for index in fields:
         first = index > 0

@@ -14,7 +14,7 @@
 local function claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
-  -- in short: its state is not 'waiting', as what is active is not for the taking
+  -- what stands in line has no claim: without a state it waits (see `stateOf`)
   if record[1] or not record[3] then return nil end
   if record[5] then
     redis.call('HSET', job, 'state', 'active')

@@ -14,10 +14,11 @@
 --- Claim up to `total` jobs of the workflows in `wants` ({ workflow, most }, in the order to try), within every cap; what
 --- is due in them becomes runnable even where nothing is claimed (`due`: there may be something).
 --- Whoever leaves runnable work behind while there is capacity wakes another worker.
---- Enters into `busy` whether something waits or runs for sure in a workflow. Returns the claims (see `settle`), their
---- jobs as `workflow:id`, and the instant at which to look again (0: at once) or nil.
-local function reserve(base, token, lease, total, wants, due, now, busy)
-  local claims, claimed, again, refusals = {}, {}, nil, nil
+--- Enters into `busy` whether something waits or runs for sure in a workflow, and into `claims` what the worker gets (see
+--- `settle`), behind what is there. Returns the jobs as `workflow:id`, and the instant at which to look again (0: at once)
+--- or nil.
+local function reserve(base, token, lease, total, wants, due, now, busy, claims)
+  local claimed, again, refusals = {}, nil, nil
   local namespace = readLimits(base)
   local function lookAt(instant) if instant and (again == nil or instant < again) then again = instant end end
   for index, want in ipairs(wants) do
@@ -65,5 +66,5 @@ local function reserve(base, token, lease, total, wants, due, now, busy)
       busy[workflow] = busy[workflow] or left or served > 0
     end
   end
-  return claims, claimed, again
+  return claimed, again
 end

@@ -37,19 +37,18 @@ local function settleSimply()
     started, waiters = string.match(claim, '^(%d+) %S+ ?(.*)$', #mine + 1)
   end
   -- one more than is wanted tells whether any is left
-  local found, claims, n = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, 0
-  local entries, elaborate, now, stamp = {}, {}, readClock()
+  local found, entries, elaborate, now, stamp = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, {}, readClock()
+  local answer, n = { now, commits and '1' or '', -1 }, 3
   local head = ARGV[1] .. ':' .. number .. ' ' .. stamp .. ' '
   for i = 1, math.min(#found, 2 * room), 2 do
     local next = string.sub(found[i], 3)
     local data, spec, awaited, parent, options = readUnstarted(redis.call('HGETALL', jobs .. next))
     if not spec then return nil end
-    claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = 1, next, data, spec
+    answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = 1, next, data, spec
     entries[i], entries[i + 1], elaborate[i] = next, plainClaim(head, found[i + 1], spec, options, awaited, parent)
     n = n + 4
   end
 
-  local answers = { commits and '1' or '' }
   if commits then
     redis.call('ZADD', own .. 'completed', now + RESULT_TTL, id)
     if redis.call('PEXPIRE', jobs .. id, RESULT_TTL) == 0 then
@@ -62,24 +61,23 @@ local function settleSimply()
     trimEnded(base, workflow, 'completed', now)
     if waiters ~= '' then push(base, waiters, { 'completed', workflow, id, result, ARGV[13] }) end
   end
-  for i = 2, n, 4 do
-    local next = claims[i]
+  local receipt = { answer[2] }
+  for i = 1, #entries, 2 do
+    local next = entries[i]
     local member = workflow .. ':' .. next
-    if elaborate[i / 2] then
-      redis.call('HSET', jobs .. next, 'state', 'active', 'started', stamp)
-    end
+    if elaborate[i] then redis.call('HSET', jobs .. next, 'state', 'active', 'started', stamp) end
     redis.call('ZADD', leases, now + ARGV[3], member)
-    answers[#answers + 1] = member
+    receipt[#receipt + 1] = member
   end
-  if n > 0 then
+  if entries[1] then
     redis.call('HSET', active, unpack(entries))
-    redis.call('ZPOPMIN', ready, n / 4)
+    redis.call('ZREMRANGEBYRANK', ready, 0, #entries / 2 - 1)
   end
   if found[2 * room + 1] then
     armWake(base, workflow)
-  elseif n == 0 then
+  elseif not entries[1] then
     restCounter(base, workflow)
   end
-  writeReceipt(base, caller, number, answers)
-  return { now, answers[1], claims, -1 }
+  writeReceipt(base, caller, number, receipt)
+  return answer
 end
