@@ -3,6 +3,8 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from lanner import Context, RateLimited, WorkflowNamespace
 from lanner.queue import Claim, Namespace, Outcome, RateLimit, Suspended
 from support.client import Client
@@ -194,3 +196,25 @@ async def test_a_rate_limited_workflow_goes_on_with_its_checkpoints(server: Serv
         async with calls.worker(safety=SAFETY):
             assert await calls.execute("abc", timeout=10) == "ABC"
     assert (asked, runs) == (["abc"], [1, 1])
+
+
+@pytest.mark.parametrize(("named", "told"), [("api", 0), ("apo", 1), ("other", 1)])
+async def test_a_limiter_that_does_not_hold_for_a_workflow_is_named_in_the_log(
+    server: Server, namespace_id: str, caplog: pytest.LogCaptureFixture, named: str, told: int
+) -> None:
+    runs: list[str] = []
+
+    async def call(ctx: Context[str]) -> str:
+        runs.append(ctx.input)
+        if runs.count(ctx.input) < 3:
+            raise RateLimited(0.01, limiter=named)
+        return ctx.input
+
+    limiters = {name: RateLimit(100, 1) for name in ("api", "other")}
+    async with WorkflowNamespace(namespace_id, redis=server.url, limiters=limiters) as namespace:
+        calls = namespace.create_workflow("calls", run=call, limiters=["api"])
+        async with calls.worker(safety=SAFETY):
+            assert [await job.wait(PATIENCE) for job in await calls.run_many(["a", "b"])] == ["a", "b"]
+    warnings = [record.getMessage() for record in caplog.records if "RateLimited" in record.getMessage()]
+    assert len(warnings) == told
+    assert all(f"limiter {named!r}" in warning and "'api'" in warning for warning in warnings)

@@ -85,6 +85,7 @@ class Queue(Listing, Stream):
 
     Attributes:
         read_note: Gives what people read (messages, tracebacks, reasons, log lines) from what is stored of it.
+        limiters: The names of the rate limiters that hold for its jobs.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Queue(Listing, Stream):
             "limiters": pack_limiter_names(limiters, namespace.limiters),
             "stream": check_int(events, "events", 0, MOST_EVENTS) or "unset",
         }
+        self.limiters: Final = tuple(namespace.limiters if limiters is None else limiters)
         self._fields: Final = pack_options({**namespace.defaults, **defaults}, OF_A_QUEUE)
         self._rest: Final = Spec(run="", **self._fields).rest()
 

@@ -11,7 +11,7 @@ from ..errors import JobFailedError
 from ..queue.claim import Claim, EndReason
 from ..queue.deciding import decide
 from ..queue.job import Job as QueueJob
-from ..queue.outcome import Failed, Failure, Outcome, Retry
+from ..queue.outcome import Failed, Failure, Limited, Outcome, Retry
 from ..queue.settling import WARNED_EVERY
 from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
@@ -54,7 +54,7 @@ class Attempts:
         self.observer: Observer | None = None
         self.recorder: Recorder | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._tells_again = 0.0
+        self._tells_again = self._tells_of_limiters_again = 0.0
 
     def prepare(self, recorder: Recorder) -> None:
         """The worker starts, in this event loop, and records with this."""
@@ -74,6 +74,20 @@ class Attempts:
             future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             future.set_result(outcome)
             return future
+
+    def tell_of_limiter(self, claim: Claim, limiter: str) -> None:
+        """A run was told to slow down by a limiter that does not hold for it; said now and then."""
+        now = time.monotonic()
+        if now >= self._tells_of_limiters_again:
+            self._tells_of_limiters_again = now + WARNED_EVERY
+            logger.warning(
+                "job %r of workflow %r raised RateLimited for limiter %r, which does not hold for it: nobody else is "
+                "paused. Those that do: %s",
+                claim.id,
+                claim.workflow,
+                limiter,
+                ", ".join(map(repr, self.workflow.queue.limiters)) or "none",
+            )
 
     def tell_of_unread(self, claim: Claim, error: BaseException) -> None:
         """An input cannot be read, and it may not be the only one; said now and then."""
@@ -150,6 +164,8 @@ class Attempt:
             self._error = self._error or run.error
             if run.ended is EndReason.LOST:
                 claim.end(EndReason.LOST)
+        if isinstance(outcome, Limited) and outcome.limiter not in ("", *self._attempts.workflow.queue.limiters):
+            self._attempts.tell_of_limiter(claim, outcome.limiter)
         if self._observed is not None:
             self._observed.ended(outcome, lost=claim.ended is EndReason.LOST)
         if self._observed is not None or self._attempts.callbacks.wants_failures:

@@ -393,10 +393,10 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         return SerializationError(f"workflow {self.id!r}: the input does not fit its schema: {error}")
 
     def read_output(self, text: str) -> OutputT:
-        """A job's output from its result.
+        """A job's output from its result, as the function returned it: it is not converted to what its annotation says.
 
         Raises:
-            SerializationError: It is not of the type that the function says it returns.
+            SerializationError: It cannot be read.
         """
         try:
             value: OutputT = self.serializer.loads(text, self._output_type, convert=False)
