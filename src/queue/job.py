@@ -141,7 +141,8 @@ class Job:
         if state == "removed":
             return JobNotFoundError(f"{what} was removed", workflow=self.queue.id, job_id=self.id)
         if self.run:
-            why = "its id was used again" if state == "replaced" else "its result_ttl is over, it was removed or never sent"
+            over = "its result_ttl is over, it was removed or never sent"
+            why = "its id was used again" if state == "replaced" else over
             return ResultExpiredError(
                 f"{what} has ended, and its record is gone ({why})",
                 workflow=self.queue.id,
