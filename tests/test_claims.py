@@ -1,14 +1,16 @@
 """What happens to a job while it runs is seen to when it ends, though most ends need not look at its record."""
 
 import asyncio
+import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
-from lanner.errors import JobAlreadyExistsError
+from lanner.errors import JobAlreadyExistsError, JobNotFoundError
 from lanner.queue import Claim, Completed, Failure, Job, Namespace, Outcome, Released, Retry, Suspended
 from lanner.queue.calling import Caller
 from lanner.queue.queue import Added
@@ -294,6 +296,70 @@ async def test_of_two_ends_of_a_job_in_a_call_the_first_counts(
     assert settlement.applied == [True, True, False, False, False]
     assert [await job.wait(PATIENCE) for job in jobs] == ["one", "two"]
     assert look.nothing_is_active("q")
+
+
+async def test_a_record_says_of_one_life_where_an_id_is_used_again_and_again(namespace: Namespace) -> None:
+    """Its claim is read before it, and may be of the life before."""
+    queue, calls = namespace.queue("q"), asyncio.Event()
+    readers = [queue.job("same") for _ in range(4)]
+    seen: Counter[str] = Counter()
+
+    async def read(job: Job) -> None:
+        while not calls.is_set():
+            with contextlib.suppress(JobNotFoundError):
+                record = await job.record()
+                seen[record.state] += 1
+                assert record.started is None or record.started >= record.created, record
+                assert (record.started is None) == (record.state == "waiting"), record
+
+    async with queue.worker(_at_once), asyncio.TaskGroup() as group:
+        for job in readers:
+            group.create_task(read(job))
+        for _ in range(300):
+            await (await queue.add("x", id="same")).wait(PATIENCE)
+        calls.set()
+    assert seen
+
+
+async def test_a_job_that_ends_between_two_reads_and_comes_again_is_not_said_to_be_active(
+    namespace: Namespace, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, call = namespace.queue("q"), (await namespace.runtime()).call
+    await queue.add("x", id="a")
+    (claim,) = (await _settle(call, 1, 1)).claims
+    read = call.read_hash
+
+    async def happens_before(key: str) -> dict[str, str]:
+        monkeypatch.setattr(call, "read_hash", read)
+        await _settle(call, 2, 0, (claim, Completed("done")))
+        await queue.add("y", id="a")
+        return await read(key)
+
+    monkeypatch.setattr(call, "read_hash", happens_before)
+    record = await queue.job("a").record()
+    assert (record.state, record.data, record.started) == ("waiting", "y", None)
+    assert look.state("q", "a") == "waiting"
+
+
+async def test_a_group_is_free_though_the_record_of_its_job_is_gone_and_its_id_used_again(
+    namespace: Namespace, look: Look
+) -> None:
+    queue, call = namespace.queue("q"), (await namespace.runtime()).call
+    await queue.add("x", id="a", group="g")
+    await _settle(call, 1, 1)
+    look("DEL", "q:j:a")
+    await queue.add("y", id="a", group="other")
+    behind = await queue.add("z", group="g")
+    look.expire_lease("q", "a")
+    await sweep(namespace)
+    async with queue.worker(_at_once):
+        assert await behind.wait(PATIENCE) == "z"
+        assert await queue.job("a").wait(PATIENCE) == "y"
+    assert look.nothing_is_active("q")
+
+
+async def _at_once(claim: Claim) -> str:
+    return claim.data
 
 
 async def _settle(call: Caller, number: int, total: int, *outcomes: tuple[Claim, Outcome]) -> Settlement:

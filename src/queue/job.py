@@ -220,7 +220,7 @@ class Job:
         )
 
     async def set_failure_policy(self, policy: Policy) -> bool:
-        """Change what the job's failure means to its parent: ``fail`` or ``continue``. False: it is nobody's child.
+        """Change what the job's failure means to its parent: ``fail`` or ``continue``. False: it is no child of a flow.
 
         Raises:
             JobNotFoundError: No job has the id.
@@ -260,15 +260,13 @@ class Job:
             JobNotFoundError: No job has the id (or, for a handle that came from adding it, another life has).
             ResultExpiredError: Its record is gone.
         """
-        # the claim first: a job that ends between the two is not taken for one that waits
-        claim = await self._claim()
-        fields: dict[str, str] = await self._hash(keys.job)
+        claim, fields = await self._claim_and_record()
         if not fields:
             raise self._gone("missing")
         state, started, finished = fields.get("state"), fields.get("started"), fields.get("finished")
         if state is None:
             # as stateOf has it: the record of a job whose first attempt runs leaves that to its claim
-            state, started = ("active", claim.split()[1]) if claim else ("waiting", started)
+            state, started = ("active", claim[1]) if claim else ("waiting", started)
         elif finished and " " in finished:
             finished, started = finished.split()
         spec = msgspec.json.decode(fields["spec"], type=Spec)
@@ -296,12 +294,28 @@ class Job:
         """The job's state: see ``Record``."""
         return (await self.record()).state
 
-    async def _claim(self) -> str:
+    async def _claim_and_record(self) -> tuple[list[str], dict[str, str]]:
+        """Token and instant of its claim (none: it has no claim), and the fields of its record (none: it is gone).
+
+        Where the record leaves it to the claim whether the job is active, both are of one moment.
+        """
+        # the claim first: a job that ends between the two is not taken for one that waits
+        claim = await self._claim()
+        while True:
+            fields = await self._hash(keys.job)
+            if not claim or "state" in fields:
+                return claim, fields
+            # it stood all the while, or that of another round or life was read
+            if (now := await self._claim()) == claim:
+                return claim, fields
+            claim = now
+
+    async def _claim(self) -> list[str]:
         claim: bytes | None = await self.queue.namespace.persist(
             lambda runtime: runtime.call.link.call("HGET", keys.active(runtime.call.base, self.queue.id), self.id),
             f"reading job {self.id!r}",
         )
-        return claim.decode() if claim else ""
+        return claim[1:].decode().split()[:2] if claim else []
 
     async def _hash(self, key: Callable[[str, str, str], str]) -> dict[str, str]:
         return await self.queue.namespace.persist(

@@ -106,7 +106,7 @@ class Job(Generic[OutputT_co, ProgressT_co]):
         return await read_tree(self._job)
 
     async def set_failure_policy(self, policy: Literal["fail_parent", "continue"]) -> bool:
-        """Change what the failure of this child means to its parent. False: it is nobody's child.
+        """Change what the failure of this child means to its parent. False: it is no child of a flow.
 
         Raises:
             JobNotFoundError: No job has the id.

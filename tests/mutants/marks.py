@@ -64,6 +64,13 @@ MARKS: Final = (
         MODEL,
     ),
     lua(
+        "a claim that is over frees the group that it has",
+        "recover_claim",
+        "group and { group = group } or spec",
+        "spec",
+        "test_claims.py::test_a_group_is_free_though_the_record_of_its_job_is_gone_and_its_id_used_again",
+    ),
+    lua(
         "a lease without a claim is one of an active job",
         "recover_claim",
         "record[2] and 'active'",

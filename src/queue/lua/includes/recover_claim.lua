@@ -21,12 +21,12 @@
 local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
   local record, claim = redis.call('HMGET', job, 'state', 'spec', 'cancel'), readClaim(base, workflow, id)
+  local group = string.match(claim or '', '\n(.*)$')
   -- a record without a state would wait, if it were not for the lease that has led here
   if (record[1] or record[2] and 'active') ~= 'active' then
     releaseActive(base, workflow, id)
     -- its worker may have written beside a record that was gone
     if not record[2] then eraseJob(base, workflow, id) end
-    local group = string.match(claim or '', '\n(.*)$')
     if group then releaseGroup(base, workflow, { group = group }) end
     return nil
   end
@@ -37,7 +37,8 @@ local function recoverClaim(base, workflow, id, now)
   local goesOn = not record[3] and stalls <= spec.max_stalled
   local holds = goesOn and spec.strict and spec.group ~= ''
   releaseActive(base, workflow, id)
-  if not holds then releaseGroup(base, workflow, spec) end
+  -- the claim's, where it says: a record that is gone may have come again, with another group
+  if not holds then releaseGroup(base, workflow, group and { group = group } or spec) end
   if place then redis.call('HSET', job, 'score', place) end
   if holds then redis.call('HSET', job, 'holds', '1') else redis.call('HDEL', job, 'holds') end
   if record[3] then
