@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from .outage import Outage
 from .outcome import Failed, Failure, Outcome
 from .running import Runs
 from .scripts.claiming import Settlement, pass_wake, settle
+from .seldom import Seldom
 
 logger: Final = logging.getLogger(__name__)
 CLAIMED_AT_ONCE: Final = 64
@@ -26,8 +26,6 @@ COMMITTED_BYTES: Final = 1 << 20
 CLAIMED_BEHIND: Final = 4
 # of the loop, until the outcomes of runs that do nothing are on the wire
 TURNS_OF_A_RUN: Final = 4
-# seconds between two warnings of the same
-WARNED_EVERY: Final = 600.0
 
 
 class Settler:
@@ -73,7 +71,7 @@ class Settler:
         self._drained = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._refusals: Pauses | None = None
-        self._warn_again: dict[str, float] = {}
+        self._seldom = Seldom()
         self.idle: Callable[[], None] = lambda: None
         runs.changed = self._changed
 
@@ -283,9 +281,7 @@ class Settler:
 
     def _warn_of_drops(self, claim: Claim) -> None:
         """Failed jobs are gone that somebody may have wanted to retry; said now and then."""
-        now = time.monotonic()
-        if now >= self._warn_again.get(claim.workflow, now):
-            self._warn_again[claim.workflow] = now + WARNED_EVERY
+        if self._seldom.may_say(claim.workflow):
             logger.warning(
                 "workflow %r has more failed jobs than are kept: the oldest are dropped (keep_failed=%d). Retry those "
                 "that are left, or have more kept",

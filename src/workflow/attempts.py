@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import JobFailedError
@@ -12,7 +11,7 @@ from ..queue.claim import Claim, EndReason
 from ..queue.deciding import decide
 from ..queue.job import Job as QueueJob
 from ..queue.outcome import Failed, Failure, Limited, Outcome, Retry
-from ..queue.settling import WARNED_EVERY
+from ..queue.seldom import Seldom
 from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
 from .job import Job
@@ -54,7 +53,7 @@ class Attempts:
         self.observer: Observer | None = None
         self.recorder: Recorder | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._tells_again = self._tells_of_limiters_again = 0.0
+        self._seldom = Seldom()
 
     def prepare(self, recorder: Recorder) -> None:
         """The worker starts, in this event loop, and records with this."""
@@ -77,9 +76,7 @@ class Attempts:
 
     def tell_of_limiter(self, claim: Claim, limiter: str) -> None:
         """A run was told to slow down by a limiter that does not hold for it; said now and then."""
-        now = time.monotonic()
-        if now >= self._tells_of_limiters_again:
-            self._tells_of_limiters_again = now + WARNED_EVERY
+        if self._seldom.may_say("limiter"):
             logger.warning(
                 "job %r of workflow %r raised RateLimited for limiter %r, which does not hold for it: nobody else is "
                 "paused. Those that do: %s",
@@ -91,9 +88,7 @@ class Attempts:
 
     def tell_of_unread(self, claim: Claim, error: BaseException) -> None:
         """An input cannot be read, and it may not be the only one; said now and then."""
-        now = time.monotonic()
-        if now >= self._tells_again:
-            self._tells_again = now + WARNED_EVERY
+        if self._seldom.may_say("unread"):
             logger.error(
                 "job %r of workflow %r fails at once, and others may too: %s. If the code has changed, mend it (give "
                 "new fields a default), then retry what has failed",

@@ -88,6 +88,6 @@ async def list_children(call: Caller, *, workflow: str, id: str, skip: int, limi
 
 
 async def set_policy(call: Caller, *, workflow: str, id: str, policy: Policy) -> int:
-    """Change what a child's failure means to its parent. 1 changed, 0 it is nobody's child, -1 there is no such job."""
+    """Change what a child's failure means to its parent. 1 changed, 0 it is no child of a flow, -1 there is no job."""
     answer: int = await call("set_policy", workflow, id, policy)
     return answer
