@@ -3,7 +3,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
+
+import msgspec
 
 from .outcome import Outcome
 from .spec import Spec
@@ -16,9 +18,6 @@ class EndReason(StrEnum):
     CANCELLED = "cancelled"
     SHUTDOWN = "shutdown"
     TIMEOUT = "timeout"
-
-
-NONE_SPARED: Final[frozenset[EndReason]] = frozenset()
 
 
 class ClaimRun(Protocol):
@@ -35,7 +34,7 @@ class ClaimRun(Protocol):
         ...
 
 
-class Claim:
+class Claim(msgspec.Struct, eq=False, kw_only=True):
     """A job in a worker's hands.
 
     Attributes:
@@ -54,61 +53,31 @@ class Claim:
         ending: Called when the worker ends the run.
         concludes: Whether what runs it says by ``conclude`` that it is over, a turn of the loop before its future does.
         over: Called when it is over, with what came of it; None: it is.
+        redis_ms: Redis' time at the claim, in milliseconds since the epoch.
+        claimed_at: The same instant by the monotonic clock, in seconds.
     """
 
-    __slots__ = (
-        "_claimed_at",
-        "_redis_ms",
-        "_run",
-        "concludes",
-        "data",
-        "detail",
-        "ended",
-        "ending",
-        "failures",
-        "first",
-        "id",
-        "over",
-        "settled",
-        "spared",
-        "spec",
-        "steps",
-        "token",
-        "workflow",
-    )
+    workflow: str
+    id: str
+    token: str
+    data: str
+    spec: Spec
+    failures: int
+    redis_ms: int
+    claimed_at: float
+    steps: Mapping[str, str] = {}
+    first: bool = False
+    ended: EndReason | None = None
+    detail: str = ""
+    spared: frozenset[EndReason] = frozenset()
+    settled: Callable[[Outcome], None] | None = None
+    ending: Callable[[Claim], None] | None = None
+    concludes: bool = False
+    over: Callable[[Claim, Outcome | BaseException], None] | None = None
+    _run: ClaimRun | None = None
 
-    def __init__(
-        self,
-        *,
-        workflow: str,
-        id: str,
-        token: str,
-        data: str,
-        spec: Spec,
-        failures: int,
-        steps: Mapping[str, str],
-        redis_ms: int,
-        claimed_at: float,
-        first: bool = False,
-    ) -> None:
-        self.workflow = workflow
-        self.id = id
-        self.token = token
-        self.data = data
-        self.spec = spec
-        self.failures = failures
-        self.steps = steps
-        self.first = first
-        self.ended: EndReason | None = None
-        self.detail = ""
-        self.spared = NONE_SPARED
-        self.ending: Callable[[Claim], None] | None = None
-        self.settled: Callable[[Outcome], None] | None = None
-        self.concludes = False
-        self.over: Callable[[Claim, Outcome | BaseException], None] | None = None
-        self._redis_ms = redis_ms
-        self._claimed_at = claimed_at
-        self._run: ClaimRun | None = None
+    def __repr__(self) -> str:
+        return f"<Claim of {self.id!r} of {self.workflow!r}>"
 
     @property
     def attempt(self) -> int:
@@ -117,7 +86,7 @@ class Claim:
 
     def now_ms(self) -> int:
         """Redis' time now, by the monotonic clock since the claim: milliseconds since the epoch."""
-        return self._redis_ms + int((time.monotonic() - self._claimed_at) * 1000)
+        return self.redis_ms + int((time.monotonic() - self.claimed_at) * 1000)
 
     def run_by(self, run: ClaimRun) -> None:
         """Have what runs it told, once, when the worker ends the run (at once if it already has), and of events."""

@@ -38,7 +38,7 @@ class Runs:
         self._running: dict[Claim, asyncio.Future[Any]] = {}
         self._decided: set[Claim] = set()
         self._of_workflow: dict[str, int] = dict.fromkeys(handlers, 0)
-        self._ending, self._over = self._watch_end, self._concluded
+        self._ending, self._over = self._watch_end, self._ended
         self._timers: dict[Claim, asyncio.TimerHandle] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -171,17 +171,14 @@ class Runs:
             outcome = _outcome_of_error(claim, error)
         self._ended(claim, outcome)
 
-    def _concluded(self, claim: Claim, result: Outcome | BaseException) -> None:
-        self._ended(claim, _outcome_of_error(claim, result) if isinstance(result, BaseException) else result)
-
-    def _ended(self, claim: Claim, outcome: Outcome) -> None:
+    def _ended(self, claim: Claim, result: Outcome | BaseException) -> None:
         if claim.over is None:
             return  # it has concluded by itself
         if self._timers and (timer := self._timers.pop(claim, None)) is not None:
             timer.cancel()
         self._running.pop(claim, None)
         self._of_workflow[claim.workflow] -= 1
-        self._conclude(claim, outcome)
+        self._conclude(claim, _outcome_of_error(claim, result) if isinstance(result, BaseException) else result)
         claim.let_go()
         if not self._running:
             self._idle.set()

@@ -180,11 +180,12 @@ class Settler:
 
     def _changed(self) -> None:
         self._looking = True
-        if self._lanes[0].in_flight:
-            # it looks at what there is when it is answered
-            self._have_the_rest_sent()
-        else:
-            self._lanes[0].signal.set()
+        first, beside, _ = self._lanes
+        if not first.in_flight:
+            first.signal.set()
+        # the first looks at what there is when it is answered
+        elif len(self._runs.outbox) >= self._batch:
+            beside.signal.set()
 
     def _have_the_rest_sent(self) -> None:
         if len(self._runs.outbox) >= self._batch and self._lanes[0].in_flight:

@@ -184,12 +184,13 @@ class Waiters:
     def _heard(self, message: bytes) -> None:
         what, workflow, *said = _said.decode(message)
         parts = iter(said)
-        for job_id, text, run in zip(parts, parts, parts, strict=True):
-            key = (workflow, job_id)
-            if what.startswith(WATCHED):
-                for watch in self._watching.get(key, ()):
+        if what.startswith(WATCHED):
+            for job_id, text, run in zip(parts, parts, parts, strict=True):
+                for watch in self._watching.get((workflow, job_id), ()):
                     watch.heard(run, Happening(what.removeprefix(WATCHED), text))
-            elif waiters := self._waiting.pop(key, None):
+            return
+        for job_id, text, run in zip(parts, parts, parts, strict=True):
+            if waiters := self._waiting.pop((workflow, job_id), None):
                 self._end(waiters, End(what, run, text))
 
     def _end(self, waiters: Sequence[Waiter], end: End) -> None:

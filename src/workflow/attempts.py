@@ -121,13 +121,13 @@ class Attempt:
         run = self._run = Run(
             attempts.program,
             attempts.workflow.read_input(claim.data),
-            job_id=claim.id,
-            spec=claim.spec,
-            failures=claim.failures,
-            journal=ClaimJournal(claim, recorder),
-            loop=loop,
-            observed=self._observed,
-            finisher=self,
+            claim.id,
+            claim.spec,
+            claim.failures,
+            ClaimJournal(claim, recorder),
+            loop,
+            self._observed,
+            self,
         )
         if claim.steps and run.undoing:
             claim.spared = SPARED
@@ -147,13 +147,12 @@ class Attempt:
     def finish(self, outcome: Outcome) -> None:
         """It has ended: conclude with the outcome as it is committed."""
         try:
-            result = self._finish(outcome)
+            result: Outcome | BaseException = self._noticed(outcome)
         except BaseException as error:  # noqa: BLE001 - what fails after the function ran fails its job
-            self._claim.conclude(error)
-        else:
-            self._claim.conclude(result)
+            result = error
+        self._claim.conclude(result)
 
-    def _finish(self, outcome: Outcome) -> Outcome:
+    def _noticed(self, outcome: Outcome) -> Outcome:
         claim, run = self._claim, self._run
         if run is not None:
             self._error = self._error or run.error

@@ -10,6 +10,8 @@ from ..errors import InvalidArgumentError, SerializationError
 from ..queue.outcome import Cancelled, Failed, Failure, Outcome, Retry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .values import Serializer
 
 __all__ = ["PLAIN", "Codec", "CodedSerializer", "Notes", "check_codec"]
@@ -94,6 +96,11 @@ class CodedSerializer:
             SerializationError: The codec refuses it, or the value cannot be read.
         """
         return self._serializer.loads(_decoded(self._codec, text), type, convert=convert)
+
+    def reader(self, type: Any, /, *, convert: bool) -> Callable[[str], Any]:
+        """What does the same for many texts of one type."""
+        read = self._serializer.reader(type, convert=convert)
+        return lambda text: read(_decoded(self._codec, text))
 
 
 class Notes:

@@ -18,10 +18,9 @@ ProgressT_contra = TypeVar("ProgressT_contra", contravariant=True, default=Any)
 class _Context(Generic[InputT_co, ProgressT_contra]):
     __slots__ = ("_children", "_engine", "input")
 
-    def __init__(self, value: InputT_co, engine: Engine) -> None:
-        self._engine = engine
-        self._children: list[Any] | None = None
-        self.input = value
+    _children: list[Any] | None
+    _engine: Engine
+    input: InputT_co
 
     @property
     def workflow(self) -> str:
@@ -110,7 +109,7 @@ class Context(_Context[InputT_co, ProgressT_contra]):
     __slots__ = ("step",)
 
     def __init__(self, value: InputT_co, engine: Engine) -> None:
-        super().__init__(value, engine)
+        self._engine, self._children, self.input = engine, None, value
         self.step = Steps(engine)
 
     async def progress(self, value: ProgressT_contra) -> None:
@@ -149,7 +148,7 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
     __slots__ = ("step",)
 
     def __init__(self, value: InputT_co, engine: Engine) -> None:
-        super().__init__(value, engine)
+        self._engine, self._children, self.input = engine, None, value
         self.step = SyncSteps(engine)
 
     def progress(self, value: ProgressT_contra) -> None:

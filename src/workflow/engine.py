@@ -51,12 +51,11 @@ class Engine:
     __slots__ = ("calls", "ending", "failures", "journal", "loop", "observed", "program", "spec", "tasks",
                  "thread", "undoing", "undos", "undos_known", "values")  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - by position, as one is made for each attempt, and names take 0.15 us
         self,
         owner: Owner,
         program: Program,
         spec: Spec,
-        *,
         failures: int,
         journal: Journal,
         values: Values,
@@ -67,7 +66,7 @@ class Engine:
         self.program = program
         self.spec = spec
         self.failures = failures
-        self.calls = Calls(owner, journal.recorded, self.loop, program.quiet)
+        self.calls = Calls(owner, journal.recorded, loop, program.quiet)
         self.journal = journal
         self.values = values
         self.observed = observed
@@ -330,10 +329,6 @@ class Engine:
             return await coroutine
         finally:
             self.tasks -= {task}
-
-    def close(self) -> None:
-        """Nothing of the run goes on; what it refers to is let go."""
-        self.calls.close()
 
     def _lost(self) -> RunEnded:
         self.calls.lost()

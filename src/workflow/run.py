@@ -50,11 +50,10 @@ class Run:
                  "_outcome", "_over", "_program", "_replaying", "_task", "_timer", "_undoing", "_work", "ended",
                  "error")  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - by position, as one is made for each attempt, and names take 0.15 us
         self,
         program: Program,
         value: Any,
-        *,
         job_id: str,
         spec: Spec,
         failures: int,
@@ -85,18 +84,18 @@ class Run:
             self,
             program,
             spec,
-            failures=failures,
-            journal=journal,
-            values=Values(program.serializer, program.workflow, job_id, program.notes),
-            observed=observed,
-            loop=loop,
+            failures,
+            journal,
+            Values(program.serializer, program.workflow, job_id, program.notes),
+            observed,
+            loop,
         )
         self._loop = loop
         self._calls = self._engine.calls
         self._input = value
         self._task: asyncio.Task[None] | None = None
         self._work: Work | None = None
-        self._future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._future: asyncio.Future[Outcome] = loop.create_future()
         self._outcome: Outcome | None = None
         self._forced: Outcome | None = None
         self._ending: dict[asyncio.Task[Any], int] = {}
@@ -405,7 +404,7 @@ class Run:
         if self._timer is not None:
             self._timer.cancel()
         self._over = True
-        self._engine.close()
+        self._calls.close()
         finisher, self._finisher = self._finisher, None
         if finisher is not None:
             finisher.finish(outcome)

@@ -1,6 +1,7 @@
 """Values to text and back, with errors that name the workflow, the job and the step."""
 
 import inspect
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Protocol, get_type_hints
 
@@ -19,6 +20,10 @@ class Serializer(Protocol):
 
     def loads(self, text: str, type: Any, /, *, convert: bool) -> Any:
         """A value from text, as a type; or as it was written, if ``type`` shall only name classes."""
+        ...
+
+    def reader(self, type: Any, /, *, convert: bool) -> Callable[[str], Any]:
+        """What does the same for many texts of one type."""
         ...
 
 

@@ -95,7 +95,8 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         self._group_of = get_group_id
         input_type, progress_type = types_of(function)
         self._input_type = input_type if schema is None else schema
-        self._output_type = result_hint(function)
+        self._read_input: Callable[[str], InputT] = self.serializer.reader(self._input_type, convert=True)
+        self._read_output: Callable[[str], OutputT] = self.serializer.reader(result_hint(function), convert=False)
         self.progress_type: Final[Any] = progress_type if progress is None else progress
 
     def __repr__(self) -> str:
@@ -378,10 +379,9 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             SerializationError: It does not fit the workflow's schema.
         """
         try:
-            value: InputT = self.serializer.loads(text, self._input_type, convert=True)
+            return self._read_input(text)
         except SerializationError as error:
             raise self._misfit(error) from error
-        return value
 
     def _fitting(self, read: Callable[[], InputT]) -> InputT:
         try:
@@ -399,10 +399,9 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             SerializationError: It cannot be read.
         """
         try:
-            value: OutputT = self.serializer.loads(text, self._output_type, convert=False)
+            return self._read_output(text)
         except SerializationError as error:
             raise SerializationError(f"workflow {self.id!r}: the output is not of its type: {error}") from error
-        return value
 
     def read_progress(self, text: str) -> ProgressT:
         """What a run has said of how far it is.

@@ -61,7 +61,6 @@ async def settle(
             data=next(fields).decode(),
             spec=_SPEC.decode(next(fields)),
             failures=0 if first else int(next(fields)),
-            steps={},
             first=first,
             redis_ms=now,
             claimed_at=claimed_at,

@@ -8,7 +8,10 @@ A class is restored only if it is registered, named by a type hint, or already d
 is imported or constructed because a text says so.
 """
 
-from typing import Any, TypeVar, overload
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, cast, overload
 
 from . import decode as _decode
 from . import direct as _direct
@@ -30,11 +33,13 @@ __all__ = [
     "convert",
     "dumps",
     "loads",
+    "reader",
     "register",
 ]
 
 T = TypeVar("T")
 _NO_HINT: Any = object()
+_is_class = cast("Callable[[Any], bool]", inspect.isclass)
 
 
 def dumps(value: Any, *, hint: Any = _NO_HINT) -> str:
@@ -88,12 +93,33 @@ def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:
         {'tags': {'a'}}
     """
     typed = convert and type is not Any
-    if (found := _direct.read(text, type, typed=typed)) is not _direct.NOTHING:
-        return found
+    if isinstance(text, str) and _is_class(type):
+        found = _direct.read(text, type, typed)
+        if found is not _direct.NOTHING:
+            return found
     value = _decode.loads(text, named_classes(type), typed=typed)
     if not typed or type_of(value) is type:
         return value
     return _convert(None if value is UNDEFINED else value, type)
+
+
+def reader(type: Any, *, convert: bool = True) -> Callable[[str], Any]:
+    """What reads the texts of one type, as ``loads`` does with the same arguments.
+
+    Example:
+        >>> read = reader(dict[str, set[str]])
+        >>> read('{"json":{"tags":["a"]}}')
+        {'tags': {'a'}}
+    """
+    if not _is_class(type):
+        return partial(loads, type=type, convert=convert)
+    typed = convert and type is not Any
+
+    def read(text: str) -> Any:
+        found = _direct.read(text, type, typed)
+        return loads(text, type, convert=convert) if found is _direct.NOTHING else found
+
+    return read
 
 
 @overload

@@ -306,6 +306,28 @@ _KINDS: tuple[tuple[Callable[[type], bool], Kind | None], ...] = (
 )
 
 
+def manages_fields(cls: Any) -> bool:
+    """Whether a dataclass has something of its own, a property or a slot say, that keeps what a field is set to."""
+    return any(
+        has_attribute(type_of(base.__dict__.get(name)), "__set__")
+        for name in _dataclass_names(cls)
+        for base in cls.__mro__
+    )
+
+
+def dump_of(kind: Kind, cls: Any) -> Callable[[Any], Any]:
+    """What dumps the instances of one class; what it gives may be the instance's own, and is not to be changed."""
+    if kind is not DATACLASSES or manages_fields(cls) or cls.__getattribute__ is not object.__getattribute__:
+        return kind.dump
+    names = _dataclass_names(cls)
+
+    def dump(value: Any) -> Any:
+        fields = value.__dict__
+        return fields if tuple(fields) == names else kind.dump(value)
+
+    return dump
+
+
 @lru_cache(maxsize=1024)
 def kind_of(cls: type) -> Kind | None:
     """How the instances of a class are written, or None when it is no such class.

@@ -2,15 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable
-from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
 from msgspec import inspect
 
-from .classes import DATACLASSES, STRUCTS, has_attribute, kind_of
-from .registry import own_name
-from .shapes import type_of
+from .classes import DATACLASSES, STRUCTS, kind_of, manages_fields
+from .registry import own_name, until_registered
 
 HEAD: Final = '{"json":'
 NOTHING: Final = object()
@@ -20,7 +18,6 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
-@lru_cache(maxsize=1024)
 def tail_of(form: str, name: str) -> str:
     """What the text of an instance ends with, behind its fields.
 
@@ -30,7 +27,7 @@ def tail_of(form: str, name: str) -> str:
     return f',"meta":{{"values":[{_encode([form, name]).decode()}],"v":1}}}}'
 
 
-def read(text: str | bytes, cls: Any, *, typed: bool) -> Any:
+def read(text: str, cls: Any, typed: bool) -> Any:  # noqa: FBT001 - by position, which is the hot path's
     """The instance of a class that was asked for, if a text holds one and says it in the shortest way; else NOTHING.
 
     What the class, or the text, takes beyond that, and what is wrong with either, is for the walk to find out.
@@ -40,10 +37,8 @@ def read(text: str | bytes, cls: Any, *, typed: bool) -> Any:
         cls: What was asked for.
         typed: Whether the fields are validated, or those of the class as they were written.
     """
-    if not isinstance(text, str) or not isinstance(cls, type) or (name := own_name(cls)) is None:
-        return NOTHING
     try:
-        tail, decode = _reader_of(cls, name, typed)
+        tail, decode = _reader_of(cls, typed)
         if decode is None or not text.startswith(HEAD) or not text.endswith(tail):
             return NOTHING
         # what stands between is one whole value, or it is refused
@@ -52,9 +47,12 @@ def read(text: str | bytes, cls: Any, *, typed: bool) -> Any:
         return NOTHING
 
 
-@lru_cache(maxsize=1024)
-def _reader_of(cls: Any, name: str, typed: bool) -> tuple[str, Callable[[str], Any] | None]:  # noqa: FBT001 - a key of the cache
+@until_registered
+def _reader_of(cls: Any, typed: bool) -> tuple[str, Callable[[str], Any] | None]:  # noqa: FBT001 - a key of the cache
     """What the texts of a class's instances end with, and what reads their fields."""
+    name = own_name(cls)
+    if name is None:
+        return "", None
     return tail_of("class", name), _decoder_of(cls) if typed else _restorer_of(cls)
 
 
@@ -63,7 +61,7 @@ def _restorer_of(cls: Any) -> Callable[[str], Any] | None:
     kind = kind_of(cls)
     if kind is None or kind.form != "class":
         return None
-    if kind is DATACLASSES and not any(_is_managed(cls, field.name) for field in dataclasses.fields(cls)):
+    if kind is DATACLASSES and not manages_fields(cls):
         # msgspec sets the fields of another class of the same layout, which has no types to validate and no code to run
         names = [(field.name, Any) for field in dataclasses.fields(cls)]
         double: Any = dataclasses.make_dataclass("Double", names, init=False)
@@ -72,19 +70,17 @@ def _restorer_of(cls: Any) -> Callable[[str], Any] | None:
         except TypeError:
             pass  # it has slots, or a base of another layout
         else:
-            return partial(_transmute, msgspec.json.Decoder(double).decode, cls)
+            return _transmuting(msgspec.json.Decoder(double).decode, cls)
     return lambda text: kind.restore(cls, _decode(text), trusted=True)
 
 
-def _is_managed(cls: Any, name: str) -> bool:
-    """Whether a class has something of its own, a property say, that keeps what is set under a name."""
-    return any(has_attribute(type_of(base.__dict__.get(name)), "__set__") for base in cls.__mro__)
+def _transmuting(decode: Callable[[str], object], cls: Any) -> Callable[[str], Any]:
+    def restore(text: str) -> Any:
+        instance = decode(text)
+        _set_attribute(instance, "__class__", cls)
+        return instance
 
-
-def _transmute(decode: Callable[[str], object], cls: Any, text: str) -> Any:
-    instance = decode(text)
-    _set_attribute(instance, "__class__", cls)
-    return instance
+    return restore
 
 
 def _decoder_of(cls: Any) -> Callable[[str], Any] | None:

@@ -4,18 +4,17 @@ import inspect
 import json
 import math
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
-from functools import lru_cache
 from io import IOBase
 from typing import Any, cast
 
 import msgspec
 
 from ...errors import SerializationError
-from .classes import kind_of
+from .classes import dump_of, kind_of
 from .direct import HEAD, tail_of
 from .foreign import RecordedError
 from .paths import MapKey, Segment, escape, render
-from .registry import class_name, own_name, registration_of, resolve
+from .registry import class_name, own_name, registration_of, resolve, until_registered
 from .shapes import type_of, with_article
 from .transforms import DESCRIBE, MAX_INT, Annotation, Described, base_of, describe_error, number_text
 
@@ -60,12 +59,8 @@ def _plain_text(value: Any) -> str | None:
 
 def _instance_text(value: Any) -> str | None:
     """The text of an instance whose fields are plain JSON, which needs no walk through them."""
-    cls = type_of(value)
-    name = own_name(cls)
-    if name is None:
-        return None
     try:
-        dump, tail = _writer_of(cls, name)
+        dump, tail = _writer_of(type_of(value))
         if dump is None:
             return None
         fields = dump(value)
@@ -75,13 +70,13 @@ def _instance_text(value: Any) -> str | None:
         return None
 
 
-@lru_cache(maxsize=1024)
-def _writer_of(cls: Any, name: str) -> tuple[Callable[[Any], Any] | None, str]:
+@until_registered
+def _writer_of(cls: Any) -> tuple[Callable[[Any], Any] | None, str]:
     """What gives the fields of a class's instances, and what their texts end with behind these."""
-    kind = kind_of(cls)
-    if kind is None or kind.form != "class" or cls in DESCRIBE:
+    kind, name = kind_of(cls), own_name(cls)
+    if name is None or kind is None or kind.form != "class" or cls in DESCRIBE:
         return None, ""
-    return kind.dump, tail_of(kind.form, name)
+    return dump_of(kind, cls), tail_of(kind.form, name)
 
 
 # the hot path: one loop without calls, the commonest types first, and constants that the compiler folds

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from ...errors import InvalidArgumentError
 from .classes import kind_of
 from .transforms import BUILT_IN, RESTORE
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _LONGEST_NAME = 500
 
@@ -28,6 +29,14 @@ class Registration:
 
 _by_class: dict[type, Registration] = {}
 _by_name: dict[str, Registration] = {}
+_forget: list[Callable[[], None]] = []
+
+
+def until_registered(function: Callable[P, T]) -> Callable[P, T]:
+    """Remember the answers of a function about classes, until one is registered."""
+    cached = lru_cache(maxsize=1024)(function)
+    _forget.append(cached.cache_clear)
+    return cast("Callable[P, T]", cached)
 
 
 def register(
@@ -74,7 +83,8 @@ def register(
     registration = Registration(cls, name, encode, decode)
     _by_class[cls] = registration
     _by_name[name] = registration
-    own_name.cache_clear()
+    for forget in _forget:
+        forget()
     return cls
 
 
@@ -121,7 +131,6 @@ def class_name(cls: type) -> str:
     return f"{(_main_name() or module) if module == '__main__' else module}:{cls.__qualname__}"
 
 
-@lru_cache(maxsize=1024)
 def own_name(cls: type) -> str | None:
     """The name that a class of fields is written under, if it means this class and no other.
 
