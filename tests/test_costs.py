@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lanner.queue import Completed, Namespace, Queue, RateLimit
+from lanner.queue.bulk import send_many
 from lanner.queue.queue import Added
 from lanner.queue.scripts.claiming import settle
 from lanner.queue.scripts.recording import take_event
@@ -53,7 +54,7 @@ async def fill(queue: Queue, prefix: str, count: int) -> None:
     ]
     jobs += [queue.prepare("x", Added(id=f"{prefix}single {n}"), options) for n in range(count)]
     jobs += [queue.prepare("x", Added(id=f"{prefix}later {n}", run_in=3600), options) for n in range(count)]
-    await queue.send_many(jobs)
+    await send_many(queue, jobs)
 
 
 @pytest.mark.parametrize("cap", [None, 50], ids=["without caps", "under caps"])
@@ -175,7 +176,7 @@ async def test_groups_whose_limiter_changes_stand_in_line_again_however_many(own
         await namespace.store_limits("", "declared", namespace.declared)
         await namespace.store_limits("q", "declared", queue.declared)
         clerk = Clerk(queue)
-        await queue.send_many([queue.prepare("x", Added(group=f"g{n % 120}"), {}) for n in range(360)])
+        await send_many(queue, [queue.prepare("x", Added(group=f"g{n % 120}"), {}) for n in range(360)])
         with own_server.client() as client:
             # a call that meets nothing but spent budgets claims nothing
             while client("ZCARD", f"{namespace.base}:q:throttled") < 120:

@@ -16,6 +16,7 @@ from lanner import (
     WorkflowNamespace,
 )
 from lanner.queue import Claim, Failed, Failure, Job, Namespace, Outcome
+from lanner.queue.bulk import send_many
 from lanner.queue.queue import Added
 from lanner.queue.scripts.loader import load
 from support.jobs import Desk, Look, results_of, worker_of
@@ -123,7 +124,7 @@ async def test_a_job_whose_id_is_used_again_is_not_listed_as_its_life_before(
     assert look("ZSCORE", f"q:{end}", "a") is not None
     if how == "together":
         new = [queue.prepare("second", Added(id=id, unique=unique), {}) for id in ("b", "a")]
-        await queue.send_many(new)
+        await send_many(queue, new)
     else:
         await queue.add("second", id="a", unique=unique, run_in=HOUR if how == "delayed" else None)
     assert look("ZSCORE", f"q:{end}", "a") is None

@@ -13,6 +13,7 @@ import pytest
 from lanner import Context, WorkflowNamespace
 from lanner.errors import JobCancelledError, JobFailedError
 from lanner.queue import Backoff, Claim, Namespace, Queue, Suspended
+from lanner.queue.bulk import send_many
 from lanner.queue.queue import Added
 from support.client import Client
 from support.jobs import PATIENCE, worker_of
@@ -103,7 +104,7 @@ async def test_a_hundred_thousand_jobs_leave_nothing(own_server: PrivateServer, 
     async def run(queue: Queue, count: int) -> None:
         where = [Added(group=group and group.format(n % 100)) for n in range(count)]
         async with worker_of(queue, nothing, concurrency=100):
-            await queue.send_many([queue.prepare("x" * 100, each, {}) for each in where])
+            await send_many(queue, [queue.prepare("x" * 100, each, {}) for each in where])
             await wait_until(lambda: is_drained(queue), DRAINS_WITHIN)
 
     async with Namespace("n", redis=own_server.url, producer_timeout=60) as namespace:

@@ -9,6 +9,7 @@ import pytest
 
 from lanner.errors import JobCancelledError, JobFailedError
 from lanner.queue import Claim, EndReason, Failure, Namespace, Outcome, Released, Retry, Suspended
+from lanner.queue.bulk import send_many
 from lanner.queue.queue import Added
 from lanner.queue.scripts.claiming import renew_claims, settle, sweep_claims
 from support.jobs import PATIENCE, Desk, Look, lose_claim, results_of, sweep, worker_of
@@ -128,7 +129,7 @@ async def test_twenty_sweeps_at_once_return_a_job_once(server: Server, namespace
 async def test_thousands_of_expired_claims_come_back_in_bounded_calls(namespace: Namespace, look: Look) -> None:
     queue, count = namespace.queue("q"), 8000
     await queue.set_limits(group_concurrency=None)
-    await queue.send_many([queue.prepare("x", Added(id=str(n), group=f"g{n % 500}"), {}) for n in range(count)])
+    await send_many(queue, [queue.prepare("x", Added(id=str(n), group=f"g{n % 500}"), {}) for n in range(count)])
     claimed = 0
     while claimed < count:
         claimed += len(await vanish(namespace, "q", 400))

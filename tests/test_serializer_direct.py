@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lanner.workflow.serializer import dumps, loads, register
+from lanner.workflow.serializer import Reader, dumps, loads, register
 
 
 @dataclass
@@ -126,6 +126,10 @@ def assert_same(text: str, cls: Any) -> None:
         return
     assert came_of(lambda: loads(text, cls)) == came_of(lambda: loads(data, cls))
     assert came_of(lambda: loads(text, cls, convert=False)) == came_of(lambda: loads(data, cls, convert=False))
+    for convert in (True, False):
+        assert came_of(lambda: Reader(cls, convert=convert).read(text)) == came_of(  # noqa: B023 - called at once
+            lambda: loads(data, cls, convert=convert)  # noqa: B023 - called at once
+        )
 
 
 @given(objects | values, st.sampled_from(CLASSES), st.sampled_from(CLASSES), separators)
@@ -152,6 +156,70 @@ def test_what_is_no_text_of_ours_is_refused_the_same_on_both_ways(inside: str, t
         f'{{"json":{{"text":"a"}}{inside}{right}',
     ):
         assert_same(text, cls)
+
+
+@dataclass
+class Empty:
+    pass
+
+
+@st.composite
+def texts_that_look_alike(draw: st.DrawFn, cls: Any) -> list[str]:
+    """Most as a class's instances are written, and some that are nearly so."""
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    right = f',"meta":{{"values":[["class","{name}"]],"v":1}}}}'
+    inside = objects.map(lambda fields: json.dumps(fields, separators=COMPACT)) | st.sampled_from(
+        [
+            "{}",
+            "",
+            " ",
+            "{}{}",
+            "{},{}",
+            "{}\n{}",
+            "\n",
+            f'{{}}{right}\n{{"json":{{}}',
+            "[]",
+            '{"text":"a\nb"}',
+            '{"text":"a\\nb"}',
+        ]
+    )
+    head = st.sampled_from(['{"json":'] * 9 + ['{"json": ', "", "["])
+    tail = st.sampled_from([right] * 9 + [right.replace(name, "a:B"), "}", "", f"{right}\n"])
+    return draw(st.lists(st.tuples(head, inside, tail).map("".join), max_size=4))
+
+
+@given(st.data(), st.sampled_from([*CLASSES, Empty]), st.booleans())
+def test_many_are_read_as_each_by_itself(data: st.DataObject, cls: Any, convert: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+    texts = data.draw(texts_that_look_alike(cls))
+    each = came_of(lambda: [loads(text.encode(), cls, convert=convert) for text in texts])
+    assert came_of(lambda: Reader(cls, convert=convert).read_many(texts)) == each
+
+
+HEAD = '{"json":'
+TAIL = f',"meta":{{"values":[["class","{Empty.__module__}:Empty"]],"v":1}}}}'
+OTHER = f',"meta":{{"values":[["class","{Empty.__module__}:Emptz"]],"v":1}}}}'
+GOOD = HEAD + "{}" + TAIL
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"{HEAD}{{}}{{}}{TAIL}", HEAD + TAIL],
+        [f"{HEAD}{{}},{{}}{TAIL}", GOOD],
+        [f"{HEAD}{{}},{TAIL}", GOOD],
+        [GOOD, f'{HEAD}{{"a":[1{TAIL}', f"{HEAD}2]}}{TAIL}"],
+        [f"{GOOD}\n{GOOD}", f'{HEAD}{{"a":[1', f",2]}}{TAIL}"],
+        ['{"JSON":{}' + TAIL, GOOD],
+        [GOOD, '{"JSON":{}' + TAIL],
+        [HEAD + "{}" + OTHER, GOOD],
+        [GOOD, HEAD + "{}" + OTHER],
+        [GOOD, '{"json":{}}', GOOD],
+        [f"{HEAD}{{}},", "{},", "{}" + TAIL],
+    ],
+)
+def test_what_is_wrong_with_one_text_shows_among_many(texts: list[str]) -> None:
+    each = came_of(lambda: [loads(text.encode(), Empty) for text in texts])
+    assert came_of(lambda: Reader(Empty).read_many(texts)) == each
 
 
 @given(values, values, st.sampled_from([Plain, Slotted]))

@@ -111,10 +111,13 @@ def test_a_job_is_run_and_waited_for(ns: WorkflowNamespace, doubling: Workflow[i
         assert_type(job.wait(timeout=30), int)
         assert job.wait(timeout=30) == 42
         assert sync(doubling).execute(4, timeout=30) == 8
+        assert sync(doubling).execute_many([1, 2], timeout=30) == [2, 4]
+        ends = sync(doubling).execute_many([3, -1], return_exceptions=True)
+        assert (ends[0], type(ends[1])) == (6, JobFailedError)
         with pytest.raises(JobFailedError, match="less than nothing"):
             sync(doubling).execute(-1, timeout=30)
     assert sync(doubling).get_job("half").record().result == '{"json":42}'
-    assert sync(doubling).counts().completed == 2
+    assert sync(doubling).counts().completed == 5
 
 
 def test_everything_that_a_workflow_can_do_is_done(ns: WorkflowNamespace, doubling: Workflow[int, int]) -> None:
@@ -327,8 +330,7 @@ def test_what_is_pending_is_sent_after_the_commit(ns: WorkflowNamespace, doublin
 
 LEFT_OUT = {
     # plain ones, which are used as they are, or of the machinery
-    Workflow: {"namespace", "belongs_to", "new_node", "new_job", "new_child", "group_of", "observer", "read_input",
-               "read_output", "read_progress", "work"},
+    Workflow: {"namespace", "belongs_to", "new_node", "new_job", "new_child", "group_of", "observer", "work"},
     WorkflowNamespace: {"workflows", "create_workflow", "workflow", "work", "metrics", "aclose"},
     Job: set[str](),
     Pending: set[str](),

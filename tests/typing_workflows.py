@@ -16,7 +16,9 @@ from lanner import (
     Flow,
     Job,
     JobCompleted,
+    JobError,
     JobProgress,
+    SerializationError,
     SyncContext,
     Workflow,
     WorkflowNamespace,
@@ -99,6 +101,10 @@ async def runs(order: Order, at: datetime) -> None:
     assert_type(await selling.run_at(order, at), Job[Receipt])
     assert_type(await selling.run_many([order, order]), list[Job[Receipt]])
     assert_type(await selling.execute(order, timeout=30), Receipt)
+    assert_type(await selling.execute_many([order], timeout=30), list[Receipt])
+    assert_type(
+        await selling.execute_many([order], return_exceptions=True), list[Receipt | JobError | SerializationError]
+    )
     assert_type(await (await selling.run(order)).wait(), Receipt)
     assert_type(await selling.get_job("one").wait(timedelta(seconds=3)), Receipt)
     assert_type(await selling.upsert_schedule("nightly", "0 3 * * *", order, tz="Europe/Berlin"), bool)
@@ -122,6 +128,7 @@ async def wrong_runs(order: Order, at: datetime) -> None:
     await selling.run_many(order)  # type: ignore[arg-type]
     await selling.execute(Receipt(), timeout=30)  # type: ignore[arg-type]
     await selling.execute(order, timeout="30")  # type: ignore[arg-type]
+    await selling.execute_many([order, "order"])  # type: ignore[list-item]
     await selling.upsert_schedule("nightly", "0 3 * * *", Receipt())  # type: ignore[arg-type]
     await selling.upsert_schedule("nightly", "0 3 * * *", order, overlap="maybe")  # type: ignore[arg-type]
     await selling.list_jobs("running")  # type: ignore[arg-type]
@@ -202,6 +209,7 @@ def blocking(order: Order) -> None:
     assert_type(workflow.run(order), SyncJob[Receipt])
     assert_type(workflow.run(order).wait(timeout=3), Receipt)
     assert_type(workflow.execute(order, timeout=3), Receipt)
+    assert_type(workflow.execute_many([order]), list[Receipt])
     assert_type(sync(uploading).run("cat.jpg").progress(), Percent | None)
     assert_type(sync(selling.get_job("one")), SyncJob[Receipt])
     workflow.run("order")  # type: ignore[arg-type]

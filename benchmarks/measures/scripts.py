@@ -46,7 +46,7 @@ async def slowest(bench: Bench) -> None:
 
     async def waits(player: Player) -> None:
         producer, queue = await bench.player(LANNER_WORKFLOW, 1), fresh()
-        await producer.call("fill_and_wait", queue=queue, jobs=WAITED)
+        await producer.call("fill_and_wait", queue=queue, jobs=WAITED, together=True)
         await player.call("work", queue=queue, slots=100, jobs=WAITED)
         await producer.call("waited")
 

@@ -75,24 +75,25 @@ async def as_workflows(bench: Bench) -> None:
             [
                 ("lanner queue", LANNER, draining(bench, "workflow-queue", 100)),
                 ("lanner", LANNER_WORKFLOW, draining(bench, measure.id, 100)),
-                ("lanner, results waited for", LANNER_WORKFLOW, _waited(bench)),
+                ("lanner, results waited for", LANNER_WORKFLOW, _waited(bench, together=True)),
+                ("lanner, each waited for by itself", LANNER_WORKFLOW, _waited(bench, together=False)),
             ],
         )
 
 
-def _waited(bench: Bench) -> Callable[[Player], Awaitable[float]]:
+def _waited(bench: Bench, *, together: bool) -> Callable[[Player], Awaitable[float]]:
     async def turn(player: Player) -> float:
         producer = await bench.player(LANNER_WORKFLOW, 1)
 
         async def some(jobs: int) -> float:
             bench.server.flush()
             queue = fresh()
-            await producer.call("fill_and_wait", queue=queue, jobs=jobs)
+            await producer.call("fill_and_wait", queue=queue, jobs=jobs, together=together)
             began: float = await player.call("work_from", queue=queue, slots=100, jobs=jobs)
             ended: float = await producer.call("waited")
             return ended - began
 
-        return await bench.paced("waited", player, some)
+        return await bench.paced(f"waited-{together}", player, some)
 
     return turn
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 import serving
 
 from lanner.queue import Claim, Namespace, Queue
+from lanner.queue.bulk import send_many
 from lanner.queue.queue import Added
 
 NAMESPACE = "bench"
@@ -31,7 +32,7 @@ class Lanner(serving.Peer):
         own = self._queue(queue)
         if groups:
             prepared = [own.prepare(each, Added(group=f"g{i % groups}"), {}) for i, each in enumerate(payloads)]
-            await own.send_many(prepared)
+            await send_many(own, prepared)
         else:
             await own.add_many(payloads)
 
@@ -73,7 +74,7 @@ class Lanner(serving.Peer):
         own = self._queue(queue)
         for start in range(0, jobs, serving.CHUNK):
             numbers = range(start, min(start + serving.CHUNK, jobs))
-            await own.send_many([own.prepare("x" * 100, Added(group=f"g{i % groups}"), {}) for i in numbers])
+            await send_many(own, [own.prepare("x" * 100, Added(group=f"g{i % groups}"), {}) for i in numbers])
 
 
 serving.serve(Lanner)

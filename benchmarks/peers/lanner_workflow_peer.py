@@ -92,14 +92,21 @@ class LannerWorkflow(serving.Peer):
             await self._all_ran.wait()
         return self._last - (min(self._first, ready) if limiters else began)
 
-    async def call_fill_and_wait(self, *, queue: str, jobs: int) -> None:
-        """Add jobs and wait for every result; ``waited`` says how long the last took to arrive."""
-        handles = await self._workflow(queue).run_many([Order("x" * 100)] * jobs)
-        self._results = asyncio.gather(*(handle.wait() for handle in handles))
+    async def call_fill_and_wait(self, *, queue: str, jobs: int, together: bool) -> None:
+        """Add jobs and wait for every result, together or each by itself; ``waited`` says when all were there."""
+        workflow, inputs, last = self._workflow(queue), [Order("x" * 100)] * jobs, ""
+        if together:
+            self._results = asyncio.ensure_future(workflow.execute_many(inputs))
+        else:
+            handles = await workflow.run_many(inputs)
+            self._results, last = asyncio.gather(*(handle.wait() for handle in handles)), handles[-1].id
         self._results.add_done_callback(self._note_arrival)
-        # waits are entered in order: when the last one has been, all have
+        own = f"lanner:{{{NAMESPACE}}}:{queue}"
         async with redis.asyncio.from_url(self.url) as probe:
-            while not await probe.hexists(f"lanner:{{{NAMESPACE}}}:{queue}:j:{handles[-1].id}", "waiters"):  # noqa: ASYNC110 - Redis tells nobody
+            while await probe.zcard(f"{own}:ready") < jobs:  # noqa: ASYNC110 - Redis tells nobody
+                await asyncio.sleep(0.01)
+            # waits are entered in order: when the last one has been, all have
+            while last and not await probe.hexists(f"{own}:j:{last}", "waiters"):  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
 
     def _note_arrival(self, _: object) -> None:

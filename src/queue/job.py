@@ -113,19 +113,29 @@ class Job:
         try:
             return await wait
         except TimeoutError:
-            raise WaitTimeoutError(
-                f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
-                workflow=self.queue.id,
-                job_id=self.id,
-            ) from None
+            if seconds is None:
+                raise
+            raise self.late(seconds) from None
+
+    def late(self, seconds: float) -> WaitTimeoutError:
+        """The error of a wait of so many seconds that was too short."""
+        return WaitTimeoutError(
+            f"job {self.id!r} of workflow {self.queue.id!r} had not ended after {seconds:g} s; it goes on",
+            workflow=self.queue.id,
+            job_id=self.id,
+        )
 
     def result_of(self, end: End) -> str:
         """The result of a job that has ended, or the error of how it ended."""
         if end.state == "completed":
             return end.text
+        raise self.error_of(end)
+
+    def error_of(self, end: End) -> JobError:
+        """The error of how a job ended that has not completed."""
         if end.state == "failed":
             failure = Failure.loads(end.text).with_texts(self.queue.read_note)
-            raise JobFailedError(
+            return JobFailedError(
                 workflow=self.queue.id,
                 job_id=self.id,
                 type=failure.type,
@@ -133,8 +143,8 @@ class Job:
                 traceback=failure.traceback,
             )
         if end.state == "cancelled":
-            raise JobCancelledError(workflow=self.queue.id, job_id=self.id, reason=self.queue.read_note(end.text))
-        raise self._gone(end.state)
+            return JobCancelledError(workflow=self.queue.id, job_id=self.id, reason=self.queue.read_note(end.text))
+        return self._gone(end.state)
 
     def _gone(self, state: str) -> JobError:
         what = f"job {self.id!r} of workflow {self.queue.id!r}"

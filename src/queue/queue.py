@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 import msgspec
 
-from ..errors import InvalidArgumentError, JobAlreadyExistsError, RedisUnavailableError
+from ..errors import InvalidArgumentError, JobAlreadyExistsError
 from . import keys
+from .bulk import send_many
 from .job import NOT_THERE, Job
 from .limits import QueueLimits, pack_cap, pack_limiter_names, read_queue_limits
 from .listing import Listing
@@ -18,7 +18,7 @@ from .names import new_names, new_nonce
 from .notes import LOG_LINES, LONGEST_LINE, check_progress, log_entry
 from .options import UNSET, Duration, JobOptions, Unset, pack_options
 from .scheduling import Schedules
-from .scripts.adding import MOST_AT_ONCE, NewJob, Standing, count_at_once
+from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
 from .scripts.recording import Checkpoint, append_log, record_steps, report_progress
 from .spec import Spec
@@ -174,7 +174,7 @@ class Queue(Listing, Stream):
         if isinstance(data, str):
             raise InvalidArgumentError(f"data must be a list of texts, not one text: [{shown(data)}]")
         where = Added()
-        return await self.send_many([self.prepare(each, where, options) for each in data])
+        return await send_many(self, [self.prepare(each, where, options) for each in data])
 
     def prepare(self, data: str, where: Added, options: Mapping[str, Any]) -> NewJob:
         """Check everything about a new job; what is sent.
@@ -281,50 +281,6 @@ class Queue(Listing, Stream):
             workflow=self.id,
             job_id=new.id,
         )
-
-    async def send_many(self, prepared: Sequence[NewJob]) -> list[Job]:
-        """Send prepared jobs in chunks, two calls at once."""
-        runtime = await self.namespace.runtime()
-        jobs: list[Job] = []
-        calls: deque[asyncio.Task[list[Standing | None]]] = deque()
-        try:
-            start = 0
-            while chunk := prepared[start : start + MOST_AT_ONCE]:
-                chunk = chunk[: count_at_once(chunk)]
-                start += len(chunk)
-                calls.append(asyncio.create_task(runtime.add(chunk)))
-                # it is on the wire, alone: calls that go out together are answered together
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-                if len(calls) > 1:
-                    await self._take_added(calls, prepared, jobs)
-            while calls:
-                await self._take_added(calls, prepared, jobs)
-        finally:
-            for call in calls:
-                call.cancel()
-        return jobs
-
-    async def _take_added(
-        self,
-        calls: deque[asyncio.Task[list[Standing | None]]],
-        prepared: Sequence[NewJob],
-        jobs: list[Job],
-    ) -> None:
-        """Wait for the first of the calls, and make handles of what it has added."""
-        try:
-            answers = await calls.popleft()
-        except RedisUnavailableError as error:
-            later = sum(
-                [len(each) for each in await asyncio.gather(*calls, return_exceptions=True) if isinstance(each, list)]
-            )
-            after = f", and {later} after them" if later else ""
-            added = f" {len(jobs)} of {len(prepared)} jobs had been added before{after}." if jobs or later else ""
-            # it has not been said of all of them
-            told = str(error).removesuffix(" Nothing was done.") if added else str(error)
-            raise RedisUnavailableError(f"{told}{added}") from error
-        sent = prepared[len(jobs) : len(jobs) + len(answers)]
-        jobs += [self.added(new, answer, "raise") for new, answer in zip(sent, answers, strict=True)]
 
     async def add_like(self, spec: str, data: str, trace: str) -> Job:
         """Add a job with the options of an earlier spec, in a new life."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Unpack, overload
 from zoneinfo import ZoneInfo
 
 from typing_extensions import TypeVar
@@ -12,6 +12,7 @@ from .portal import portal
 from .worker import SyncWorker
 
 if TYPE_CHECKING:
+    from ..errors import JobError, SerializationError
     from ..queue.cadence import CatchUp
     from ..queue.limits import QueueLimits
     from ..queue.listing import Counts, State
@@ -73,6 +74,44 @@ class SyncWorkflow(Generic[InputT, OutputT, ProgressT]):
             >>> engagement = sync(signup).execute(Signup("ada@example.org"), timeout=30)
         """
         return portal.call(lambda: self.workflow.execute(input, timeout=timeout, **options))
+
+    @overload
+    def execute_many(
+        self,
+        inputs: Sequence[InputT],
+        /,
+        *,
+        timeout: Duration | None = None,
+        return_exceptions: Literal[False] = False,
+        **options: Unpack[ExecuteOptions],
+    ) -> list[OutputT]: ...
+    @overload
+    def execute_many(
+        self,
+        inputs: Sequence[InputT],
+        /,
+        *,
+        timeout: Duration | None = None,
+        return_exceptions: bool,
+        **options: Unpack[ExecuteOptions],
+    ) -> list[OutputT | JobError | SerializationError]: ...
+    def execute_many(
+        self,
+        inputs: Sequence[InputT],
+        /,
+        *,
+        timeout: Duration | None = None,
+        return_exceptions: bool = False,
+        **options: Unpack[ExecuteOptions],
+    ) -> Sequence[OutputT | JobError | SerializationError]:
+        """Run for each input and wait for all: the outputs, in order. See ``Workflow.execute_many``.
+
+        Example:
+            >>> engagements = sync(signup).execute_many([Signup("ada@example.org"), Signup("bob@example.org")])
+        """
+        return portal.call(
+            lambda: self.workflow.execute_many(inputs, timeout=timeout, return_exceptions=return_exceptions, **options)
+        )
 
     def run_and_watch(self, input: InputT, /, **options: Unpack[RunOptions]) -> Generator[JobEvent[OutputT, ProgressT]]:
         """Run, and watch the job from its first moment. See ``Workflow.run_and_watch``.

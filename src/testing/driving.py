@@ -78,7 +78,7 @@ class Driver:
         entry.attempts.append(attempt)
         entry.state = "active"
         try:
-            value = workflow.read_input(entry.data)
+            value = workflow.payloads.read_input(entry.data)
         except SerializationError as error:
             world.commit(entry, workflow.notes.write_outcome(Failed(Failure.of(error))))
             return

@@ -87,7 +87,7 @@ class SimulatedJob(Generic[OutputT_co]):
         entry = self._entry
         notes = entry.workflow.notes
         if entry.state == "completed":
-            output: OutputT_co = entry.workflow.read_output(entry.result)
+            output: OutputT_co = entry.workflow.payloads.read_output(entry.result)
             return output
         if entry.state == "failed" and entry.failure is not None:
             failure = entry.failure.with_texts(notes.read)
@@ -117,7 +117,7 @@ class SimulatedJob(Generic[OutputT_co]):
             >>> job.send_event("approved", Approval(by="ada"))
         """
         check_free_id(name, "event name")
-        text = self._entry.workflow.serializer.dumps(value)
+        text = self._entry.workflow.payloads.serializer.dumps(value)
         return self.simulation.world.send_event(self._entry, name, text, event_id)
 
     def cancel(self, reason: str = "") -> bool:
@@ -160,7 +160,7 @@ class SimulatedJob(Generic[OutputT_co]):
     def progress(self) -> Any:
         """What its run last said of how far it is; None when it said nothing."""
         text = self._entry.record.progress
-        return self._entry.workflow.serializer.loads(text, Any, convert=False) if text else None
+        return self._entry.workflow.payloads.serializer.loads(text, Any, convert=False) if text else None
 
     @property
     def log(self) -> list[str]:

@@ -120,7 +120,7 @@ class Attempt:
             self._observed = attempts.observer.attempt(claim)
         run = self._run = Run(
             attempts.program,
-            attempts.workflow.read_input(claim.data),
+            attempts.workflow.payloads.read_input(claim.data),
             claim.id,
             claim.spec,
             claim.failures,
@@ -208,9 +208,9 @@ def program_of(
     return Program(
         function=function or workflow.function,
         workflow=workflow.id,
-        serializer=workflow.serializer,
+        serializer=workflow.payloads.serializer,
         notes=workflow.notes,
-        progress_type=workflow.progress_type,
+        progress_type=workflow.payloads.progress_type,
         namespace=workflow.namespace,
         threads=threads,
         non_retryable=workflow.non_retryable,

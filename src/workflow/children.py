@@ -339,7 +339,7 @@ def _output(engine: Engine, workflow: Workflow[Any, OutputT], child_id: str, pat
     """What a child gave, or how it failed."""
     state, rest = read_checkpoint(engine.calls.recorded[path], Kind.CHILD, path)
     if state == DONE:
-        return workflow.read_output(rest)
+        return workflow.payloads.read_output(rest)
     if state == PENDING:
         raise StepError(f"step {path!r} starts a single child, and was a map in an earlier attempt: give it a new name")
     raise _error(engine, state, rest, workflow.id, child_id, step=path)

@@ -10,9 +10,9 @@ from ..errors import InvalidArgumentError, SerializationError
 from ..queue.outcome import Cancelled, Failed, Failure, Outcome, Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
-    from .values import Serializer
+    from .values import Reader, Serializer
 
 __all__ = ["PLAIN", "Codec", "CodedSerializer", "Notes", "check_codec"]
 
@@ -97,10 +97,21 @@ class CodedSerializer:
         """
         return self._serializer.loads(_decoded(self._codec, text), type, convert=convert)
 
-    def reader(self, type: Any, /, *, convert: bool) -> Callable[[str], Any]:
-        """What does the same for many texts of one type."""
-        read = self._serializer.reader(type, convert=convert)
-        return lambda text: read(_decoded(self._codec, text))
+    def Reader(self, type: Any, /, *, convert: bool) -> Reader:  # noqa: N802 - as the serializer has it
+        """What reads the texts of one type."""
+        return _CodedReader(self._serializer.Reader(type, convert=convert), self._codec)
+
+
+class _CodedReader:
+    def __init__(self, reader: Reader, codec: Codec) -> None:
+        self._reader = reader
+        self._codec = codec
+
+    def read(self, text: str, /) -> Any:
+        return self._reader.read(_decoded(self._codec, text))
+
+    def read_many(self, texts: Sequence[str], /) -> list[Any]:
+        return self._reader.read_many([_decoded(self._codec, text) for text in texts])
 
 
 class Notes:

@@ -62,7 +62,7 @@ class Job(Generic[OutputT_co, ProgressT_co]):
             JobNotFoundError: No job has the id.
             SerializationError: Its output is not of the workflow's type.
         """
-        return self._workflow.read_output(await self._job.wait(timeout))
+        return self._workflow.payloads.read_output(await self._job.wait(timeout))
 
     async def watch(self) -> AsyncGenerator[JobEvent[OutputT_co, ProgressT_co]]:
         """Everything that happens to the job, as it happens: started, progress, retrying, suspended, and its end.
@@ -95,7 +95,7 @@ class Job(Generic[OutputT_co, ProgressT_co]):
             SerializationError: It is not of the type.
         """
         text = (await self._job.record()).progress
-        return None if text is None else self._workflow.read_progress(text)
+        return None if text is None else self._workflow.payloads.read_progress(text)
 
     async def log(self) -> list[str]:
         """The lines that its runs have written with ``ctx.log``, the latest thousand."""
@@ -137,7 +137,7 @@ class Job(Generic[OutputT_co, ProgressT_co]):
             JobNotFoundError: No job has the id.
             SerializationError: The value cannot be stored.
         """
-        text = self._workflow.serializer.dumps(value)
+        text = self._workflow.payloads.serializer.dumps(value)
         return await self._job.send_event(name, text, event_id=event_id or secrets.token_urlsafe(9))
 
     async def state(self) -> str:

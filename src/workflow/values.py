@@ -1,7 +1,7 @@
 """Values to text and back, with errors that name the workflow, the job and the step."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, Protocol, get_type_hints
 
@@ -9,6 +9,18 @@ from ..errors import SerializationError, StepError
 from ..queue.outcome import Failure
 from ..queue.validation import shown
 from .codec import PLAIN, Notes
+
+
+class Reader(Protocol):
+    """Reads the texts of one type."""
+
+    def read(self, text: str, /) -> Any:
+        """The value of a text."""
+        ...
+
+    def read_many(self, texts: Sequence[str], /) -> list[Any]:
+        """The values of texts."""
+        ...
 
 
 class Serializer(Protocol):
@@ -22,8 +34,8 @@ class Serializer(Protocol):
         """A value from text, as a type; or as it was written, if ``type`` shall only name classes."""
         ...
 
-    def reader(self, type: Any, /, *, convert: bool) -> Callable[[str], Any]:
-        """What does the same for many texts of one type."""
+    def Reader(self, type: Any, /, *, convert: bool) -> Reader:  # noqa: N802 - of the package's own it is a class
+        """What reads the texts of one type."""
         ...
 
 

@@ -129,7 +129,7 @@ def _event_of(
         case "started":
             return JobStarted(job.id, int(text) + 1)
         case "progress":
-            return JobProgress(job.id, workflow.read_progress(text))
+            return JobProgress(job.id, workflow.payloads.read_progress(text))
         case "retrying":
             return JobRetrying(job.id, Failure.loads(text).with_texts(workflow.notes.read))
         case "suspended":
@@ -145,4 +145,4 @@ def _end_of(workflow: Workflow[Any, OutputT], job: Job, end: End) -> JobEvent[Ou
         return JobFailed(job.id, error)
     except JobCancelledError as error:
         return JobCancelled(job.id, error.reason)
-    return JobCompleted(job.id, workflow.read_output(result))
+    return JobCompleted(job.id, workflow.payloads.read_output(result))

@@ -5,13 +5,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Unpack, overload
 from zoneinfo import ZoneInfo
 
 import msgspec
 from typing_extensions import TypeVar
 
-from ..errors import InvalidArgumentError, SerializationError
+from ..errors import InvalidArgumentError, JobError, SerializationError
+from ..queue.bulk import execute_many, send_many
 from ..queue.cadence import CatchUp, cadence
 from ..queue.listing import State
 from ..queue.names import new_id
@@ -22,9 +23,8 @@ from ..queue.scripts.adding import NewJob
 from ..queue.scripts.descending import NewChild
 from ..queue.scripts.scheduling import Overlap
 from ..queue.validation import shown
-from . import serializer
 from .controls import QueueControls
-from .definition import check_definition, types_of
+from .definition import check_definition
 from .job import Job
 from .options import (
     ExecuteOptions,
@@ -33,8 +33,8 @@ from .options import (
     pop_if_exists,
     split_options,
 )
+from .payloads import Payloads
 from .telemetry import Observer, Sending
-from .values import Serializer, result_hint
 from .watching import JobEvent, events_of
 from .worker import Worker, WorkerSettings
 
@@ -54,8 +54,9 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
     Attributes:
         id: Its id in the namespace.
         function: What runs.
+        payloads: What it takes and gives.
+        notes: How its texts are written that people read.
         non_retryable: Error types that fail a job at once.
-        progress_type: What ``ctx.progress`` takes.
     """
 
     def __init__(
@@ -88,16 +89,13 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         )
         self.id: Final = id
         self.function: Final = function
-        self.serializer: Final[Serializer] = namespace.serializer
+        self.payloads: Final[Payloads[InputT, OutputT, ProgressT]] = Payloads(
+            id, function, namespace.serializer, schema=schema, progress=progress
+        )
         self.notes: Final = namespace.notes
         self.queue.read_note = self.notes.read
         self.non_retryable: Final = tuple(non_retryable)
         self._group_of = get_group_id
-        input_type, progress_type = types_of(function)
-        self._input_type = input_type if schema is None else schema
-        self._read_input: Callable[[str], InputT] = self.serializer.reader(self._input_type, convert=True)
-        self._read_output: Callable[[str], OutputT] = self.serializer.reader(result_hint(function), convert=False)
-        self.progress_type: Final[Any] = progress_type if progress is None else progress
 
     def __repr__(self) -> str:
         return f"<Workflow {self.id!r} of {self._namespace.id!r}>"
@@ -134,18 +132,10 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         self, inputs: Sequence[InputT], /, **options: Unpack[RunOptions]
     ) -> list[Job[OutputT, ProgressT]]:
         """Have the workflow run for each input, 200 a call at most. See ``run``; not with ``id`` or ``if_exists``."""
-        for option in ("id", "if_exists"):
-            if option in options:
-                raise InvalidArgumentError(f"run_many takes no {option}=: every job has an id of its own; leave it out")
-        if isinstance(inputs, str | bytes):
-            raise InvalidArgumentError(f"run_many takes a list of inputs, not one text: [{shown(inputs)}]")
-        prepared: list[NewJob] = []
         with self._sending("run_many") as sending:
-            for value in inputs:
-                where, rest = await self._where(value, options)
-                prepared.append(self.queue.prepare(self._text_of(value), where, rest))
+            prepared = await self._prepare_many("run_many", inputs, options)
             sending.added_many(len(prepared))
-            return [Job(self, job) for job in await self.queue.send_many(prepared)]
+            return [Job(self, job) for job in await send_many(self.queue, prepared)]
 
     async def execute(
         self,
@@ -166,11 +156,59 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         """
         with self._sending("execute") as sending:
             where, rest = await self._where(input, options)
-            text, if_exists = self._text_of(input), pop_if_exists(rest)
+            text, if_exists = self.payloads.write_input(input), pop_if_exists(rest)
             if sending.wanted:
                 where = msgspec.structs.replace(where, id=where.id or new_id())
                 sending.added(str(where.id))
-            return self.read_output(await self.queue.execute(text, where, rest, if_exists, timeout=timeout))
+            return self.payloads.read_output(await self.queue.execute(text, where, rest, if_exists, timeout=timeout))
+
+    @overload
+    async def execute_many(
+        self,
+        inputs: Sequence[InputT],
+        /,
+        *,
+        timeout: Duration | None = None,  # noqa: ASYNC109 - it has an error of its own
+        return_exceptions: Literal[False] = False,
+        **options: Unpack[ExecuteOptions],
+    ) -> list[OutputT]: ...
+    @overload
+    async def execute_many(
+        self,
+        inputs: Sequence[InputT],
+        /,
+        *,
+        timeout: Duration | None = None,  # noqa: ASYNC109 - it has an error of its own
+        return_exceptions: bool,
+        **options: Unpack[ExecuteOptions],
+    ) -> list[OutputT | JobError | SerializationError]: ...
+    async def execute_many(
+        self,
+        inputs: Sequence[InputT],
+        /,
+        *,
+        timeout: Duration | None = None,  # noqa: ASYNC109 - it has an error of its own
+        return_exceptions: bool = False,
+        **options: Unpack[ExecuteOptions],
+    ) -> Sequence[OutputT | JobError | SerializationError]:
+        """Run for each input and wait for all: the outputs, in order. See ``run_many`` and ``execute``.
+
+        Args:
+            inputs: The inputs.
+            timeout: How long to wait in all; the jobs are added however short.
+            return_exceptions: Whether the errors of single jobs, that of a wait too long among them, stand in their
+                places. Otherwise the first in order is raised, and the other jobs go on.
+            **options: See ``run_many``.
+
+        Example:
+            >>> engagements = await signup.execute_many([Signup("ada@example.org"), Signup("bob@example.org")])
+        """
+        with self._sending("execute_many") as sending:
+            prepared = await self._prepare_many("execute_many", inputs, options)
+            sending.added_many(len(prepared))
+            return await execute_many(
+                self.queue, prepared, self.payloads.read_outputs, timeout=timeout, return_exceptions=return_exceptions
+            )
 
     async def run_and_watch(
         self, input: InputT, /, **options: Unpack[RunOptions]
@@ -184,7 +222,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         # the caller's code runs between the events: the span is over before, and is not current for it
         with self._sending("run_and_watch") as sending:
             where, rest = await self._where(input, options)
-            text, if_exists = self._text_of(input), pop_if_exists(rest)
+            text, if_exists = self.payloads.write_input(input), pop_if_exists(rest)
             if sending.wanted:
                 where = msgspec.structs.replace(where, id=where.id or new_id())
                 sending.added(str(where.id))
@@ -250,7 +288,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         rest: dict[str, Any] = dict(options)
         group = await self._group_for(input, rest.pop("group", None))
         return await self.queue.schedules.upsert(
-            schedule_id, timing, self._text_of(input), overlap=overlap, group=group, **rest
+            schedule_id, timing, self.payloads.write_input(input), overlap=overlap, group=group, **rest
         )
 
     async def remove_schedule(self, schedule_id: str) -> bool:
@@ -325,7 +363,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             SerializationError: The input does not fit the workflow's schema.
         """
         where, rest = await self._where(input, options)
-        return self.queue.prepare(self._text_of(input), where, rest)
+        return self.queue.prepare(self.payloads.write_input(input), where, rest)
 
     def new_job(
         self,
@@ -343,7 +381,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             SerializationError: The input does not fit the workflow's schema.
         """
         where, rest = split_options(options, group, run_in, run_at, trace=self._namespace.telemetry.carried())
-        return self.queue.prepare(self._text_of(input), where, rest)
+        return self.queue.prepare(self.payloads.write_input(input), where, rest)
 
     def group_of(self, input: InputT, given: str | None) -> str | Awaitable[str | None] | None:
         """The group of a job: the one that was given, else what the workflow's ``get_group_id`` says of its input.
@@ -353,9 +391,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         """
         if given is not None or self._group_of is None:
             return given
-        if self._input_type is not Any:
-            input = self._fitting(lambda: serializer.convert(input, self._input_type))
-        return self._group_of(input)
+        return self._group_of(self.payloads.fit_input(input))
 
     async def new_child(self, path: str, child_id: str, input: InputT, options: Mapping[str, Any]) -> NewChild:
         """A job of this workflow as the child of a run, as it is sent.
@@ -365,55 +401,12 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
             SerializationError: The input does not fit the workflow's schema.
         """
         where, rest = await self._where(input, {**options, "id": child_id})
-        new = self.queue.prepare(self._text_of(input), where, rest)
+        new = self.queue.prepare(self.payloads.write_input(input), where, rest)
         return NewChild(path, self.id, new.id, new.spec, new.data)
 
     def observer(self) -> Observer | None:
         """What watches the attempts at its jobs; None: nobody wants to know."""
         return self._namespace.telemetry.observer(self.id)
-
-    def read_input(self, text: str) -> InputT:
-        """A job's input from its payload.
-
-        Raises:
-            SerializationError: It does not fit the workflow's schema.
-        """
-        try:
-            return self._read_input(text)
-        except SerializationError as error:
-            raise self._misfit(error) from error
-
-    def _fitting(self, read: Callable[[], InputT]) -> InputT:
-        try:
-            return read()
-        except SerializationError as error:
-            raise self._misfit(error) from error
-
-    def _misfit(self, error: SerializationError) -> SerializationError:
-        return SerializationError(f"workflow {self.id!r}: the input does not fit its schema: {error}")
-
-    def read_output(self, text: str) -> OutputT:
-        """A job's output from its result, as the function returned it: it is not converted to what its annotation says.
-
-        Raises:
-            SerializationError: It cannot be read.
-        """
-        try:
-            return self._read_output(text)
-        except SerializationError as error:
-            raise SerializationError(f"workflow {self.id!r}: the output is not of its type: {error}") from error
-
-    def read_progress(self, text: str) -> ProgressT:
-        """What a run has said of how far it is.
-
-        Raises:
-            SerializationError: It is not of the workflow's progress type.
-        """
-        try:
-            value: ProgressT = self.serializer.loads(text, self.progress_type, convert=True)
-        except SerializationError as error:
-            raise SerializationError(f"workflow {self.id!r}: the progress is not of its type: {error}") from error
-        return value
 
     def _sending(self, operation: str) -> Sending:
         return self._namespace.telemetry.sending(self.id, operation)
@@ -430,19 +423,21 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         with self._sending(operation) as sending:
             where, rest = await self._where(value, options, run_in=run_in, run_at=run_at)
             if_exists = pop_if_exists(rest)
-            job = await self.queue.add_prepared(self._text_of(value), where, rest, if_exists)
+            job = await self.queue.add_prepared(self.payloads.write_input(value), where, rest, if_exists)
             sending.added(job.id)
             return Job(self, job)
 
-    def _text_of(self, value: InputT) -> str:
-        """The payload of an input, read again as a worker will."""
-        try:
-            text = self.serializer.dumps(value)
-        except SerializationError as error:
-            raise SerializationError(f"workflow {self.id!r}: the input cannot be stored: {error}") from error
-        if self._input_type is not Any:
-            self.read_input(text)
-        return text
+    async def _prepare_many(self, call: str, inputs: Sequence[InputT], options: Mapping[str, Any]) -> list[NewJob]:
+        for option in ("id", "if_exists"):
+            if option in options:
+                raise InvalidArgumentError(f"{call} takes no {option}=: every job has an id of its own; leave it out")
+        if isinstance(inputs, str | bytes):
+            raise InvalidArgumentError(f"{call} takes a list of inputs, not one text: [{shown(inputs)}]")
+        prepared: list[NewJob] = []
+        for value in inputs:
+            where, rest = await self._where(value, options)
+            prepared.append(self.queue.prepare(self.payloads.write_input(value), where, rest))
+        return prepared
 
     async def _where(
         self,

@@ -9,8 +9,7 @@ is imported or constructed because a text says so.
 """
 
 import inspect
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from . import decode as _decode
@@ -27,13 +26,13 @@ __all__ = [
     "URL",
     "BigInt",
     "Map",
+    "Reader",
     "RecordedError",
     "Uint8Array",
     "Uint8ClampedArray",
     "convert",
     "dumps",
     "loads",
-    "reader",
     "register",
 ]
 
@@ -103,23 +102,38 @@ def loads(text: str | bytes, type: Any = Any, *, convert: bool = True) -> Any:
     return _convert(None if value is UNDEFINED else value, type)
 
 
-def reader(type: Any, *, convert: bool = True) -> Callable[[str], Any]:
-    """What reads the texts of one type, as ``loads`` does with the same arguments.
+class Reader:
+    """Reads the texts of one type, as ``loads`` does with the same arguments.
 
     Example:
-        >>> read = reader(dict[str, set[str]])
-        >>> read('{"json":{"tags":["a"]}}')
+        >>> reader = Reader(dict[str, set[str]])
+        >>> reader.read('{"json":{"tags":["a"]}}')
         {'tags': {'a'}}
+        >>> reader.read_many(['{"json":{"tags":["a"]}}', '{"json":{}}'])
+        [{'tags': {'a'}}, {}]
     """
-    if not _is_class(type):
-        return partial(loads, type=type, convert=convert)
-    typed = convert and type is not Any
 
-    def read(text: str) -> Any:
-        found = _direct.read(text, type, typed)
-        return loads(text, type, convert=convert) if found is _direct.NOTHING else found
+    def __init__(self, type: Any, *, convert: bool = True) -> None:
+        self._type = type
+        self._convert = convert
+        self._typed = convert and type is not Any
+        self._is_class = _is_class(type)
 
-    return read
+    def read(self, text: str) -> Any:
+        """The value of a text."""
+        if self._is_class:
+            found = _direct.read(text, self._type, self._typed)
+            if found is not _direct.NOTHING:
+                return found
+        return loads(text, self._type, convert=self._convert)
+
+    def read_many(self, texts: Sequence[str]) -> list[Any]:
+        """The values of texts, in a fraction of the time where all say in the shortest way what their class takes."""
+        if self._is_class and len(texts) > 1:
+            found = _direct.read_many(texts, self._type, typed=self._typed)
+            if found is not None:
+                return found
+        return [self.read(text) for text in texts]
 
 
 @overload

@@ -6,8 +6,11 @@ local NONCE = 34
 --- `record`: all there is in it, as there are few fields: to ask for each that it may have takes as long for those that it
 --- has not.
 local function readUnstarted(record)
-  if #record == 4 and record[1] == 'data' and record[3] == 'spec' then
-    return record[2], record[4], nil, nil, string.find(record[4], ',', NONCE, true)
+  local length = #record
+  if length <= 6 and record[1] == 'data' and record[3] == 'spec' then
+    local data, spec = record[2], record[4]
+    if length == 4 then return data, spec, nil, nil, string.find(spec, ',', NONCE, true) end
+    if record[5] == 'waiters' then return data, spec, record[6], nil, string.find(spec, ',', NONCE, true) end
   end
   local data, spec, waiters, parent = nil, nil, nil, nil
   for i = 1, #record, 2 do
