@@ -31,7 +31,7 @@ KINDS = ("worker", "workflow", "namespace", "group")
 # a check of each cap, and what it looks like without it
 CHECKS: dict[str, list[tuple[str, str]]] = {
     "workflow": [("capacity = capacity - redis.call('HLEN', keyOf(base, workflow, 'active'))", "")],
-    "namespace": [("local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))", "local free = cap")],
+    "namespace": [("local free = cap - runningJobs(base)", "local free = cap")],
     "group": [
         (
             "slotsOf(base, workflow, group) < own.group",
@@ -348,7 +348,7 @@ def waiting_of(look: Look) -> list[Any]:
         sorted(look("HGETALL", "q:j:a").items()),
         look("ZRANGE", "q:g:g", 0, -1, "WITHSCORES"),
         look("EXISTS", "q:active"),
-        look("EXISTS", "active"),
+        look("EXISTS", "running"),
         look("EXISTS", "q:ga"),
         look("GET", "q:pc"),
     ]

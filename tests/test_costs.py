@@ -107,13 +107,15 @@ async def test_other_calls_cost_no_more_however_many_jobs_wait(own_server: Priva
 
 
 # what these read whole is bounded: fields of limits, checkpoints whose number and size were looked at, the fields of a
-# record, 50 departures, the workflows of the namespace and those that its cap refuses
+# record, 50 departures, the workflows of the namespace, those of which jobs run, and those that its cap refuses
 WHOLE_READS = {
     "read_limits": "HGETALL",
     "read_steps": "HGETALL",
     "claim_ready": "HGETALL",
     "claim_simply": "HGETALL",
     "settle_simply": "HGETALL",
+    "expired_claims": "HKEYS",
+    "running_jobs": "HVALS",
     "list_workers": "LRANGE",
     "set_limits": "SMEMBERS",
     "set_paused": "SMEMBERS",

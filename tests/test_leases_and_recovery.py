@@ -88,8 +88,7 @@ async def test_more_claims_than_are_renewed_in_a_call_are_all_renewed(namespace:
     queue, desk, count = namespace.queue("q"), Desk(), 1200
 
     def earliest() -> float:
-        [(_, deadline)] = look("ZRANGE", "active", 0, 0, "WITHSCORES")
-        return float(deadline)
+        return min(float(claim.split()[2]) for claim in look("HVALS", "q:active"))
 
     look.hold_sweeps()
     async with worker_of(queue, desk, lease=RENEWED_LEASE, concurrency=count):
@@ -97,7 +96,7 @@ async def test_more_claims_than_are_renewed_in_a_call_are_all_renewed(namespace:
         await wait_until(lambda: len(desk.running) == count, PATIENCE)
         now = look.now()
         await wait_until(lambda: earliest() > now + RENEWED_LEASE * 1000, PATIENCE)
-        assert look("ZCARD", "active") == count
+        assert look("HLEN", "q:active") == count
         desk.open()
         await wait_until(lambda: not desk.running, PATIENCE)
     assert Counter(desk.started) == Counter(job.id for job in jobs)
@@ -135,12 +134,48 @@ async def test_thousands_of_expired_claims_come_back_in_bounded_calls(namespace:
         claimed += len(await vanish(namespace, "q", 400))
     call = (await namespace.runtime()).call
     returned: list[int] = []
-    while look("EXISTS", "active"):
+    while look("EXISTS", "running"):
         returned.append(len((await sweep_claims(call, lease=1000, interval=0, limit=200)).recovered))
     assert returned == [200] * 40
     assert not look("EXISTS", "q:active")
     assert (await queue.counts()).waiting == count
     assert await queue.remove_all("waiting") == count
+
+
+async def test_claims_of_many_that_run_are_looked_at_in_portions(namespace: Namespace, look: Look) -> None:
+    """Of three workflows, with late ones among them, and jobs that come and go between two portions."""
+    late: set[str] = set()
+    for name in ("a", "b", "c"):
+        queue = namespace.queue(name)
+        jobs = await queue.add_many(["x"] * 1500, result_ttl=0)
+        for _ in range(4):
+            await vanish(namespace, name, 375, lease_ms=600_000)
+        for job in jobs[::300]:
+            look.expire_lease(name, job.id)
+            late.add(f"{name}:{job.id}")
+    call = (await namespace.runtime()).call
+    returned: list[str] = []
+    looks = 0
+    while True:
+        swept = await sweep_claims(call, lease=1000, interval=60_000, limit=10)
+        returned += swept.recovered
+        looks += 1
+        if swept.again_ms:
+            break
+        assert len(swept.recovered) <= 10
+        if looks == 2:
+            assert look("EXISTS", "sweeping")
+            assert await namespace.queue("b").remove_all("active") > 0
+            await namespace.queue("a").add("x", priority=1)
+            await vanish(namespace, "a", 1)
+    removed = {each for each in late if each.startswith("b:")}
+    assert late - removed <= set(returned) <= late | {each for each in returned if each.startswith("a:")}
+    assert len(returned) == len(set(returned))
+    assert looks > 3
+    assert not look("EXISTS", "sweeping")
+    for name in ("a", "c"):
+        await namespace.queue(name).remove_all("active")
+        await namespace.queue(name).remove_all("waiting")
 
 
 async def test_the_log_names_the_jobs_of_lost_workers(namespace: Namespace, caplog: pytest.LogCaptureFixture) -> None:
@@ -164,7 +199,7 @@ async def test_a_sweep_that_nobody_finished_is_finished_by_the_next(namespace: N
         await vanish(namespace, "q", 250)
     swept = await sweep_claims((await namespace.runtime()).call, lease=1000, interval=0, limit=200)
     assert (len(swept.recovered), swept.again_ms) == (200, 0)
-    assert look("ZCARD", "active") == 300
+    assert look("HGETALL", "running") == {"q": "300"}
     async with worker_of(queue, desk, concurrency=100):
         await results_of(jobs)
     assert Counter(desk.started) == Counter(job.id for job in jobs)

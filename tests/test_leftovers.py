@@ -58,7 +58,7 @@ FINE: dict[str, list[Command]] = {
         ("ZADD", "wf:events:a:1", 0, "event"),
         ("HSET", "wf:active", "a:1", ".w:1 1"),
         ("HSET", "wf:ga", "user:42", 1),
-        ("ZADD", "active", FUTURE, "wf:a:1"),
+        ("HSET", "running", "wf", 1),
         ("ZADD", "wf:g:user:42", 1, "b"),
         ("SADD", "wf:groups", "user:42"),
         COUNTER,
@@ -144,13 +144,13 @@ WRONG: dict[str, tuple[list[Command], str]] = {
         [DELAYED, ("HSET", "wf:ga", "g", 1), ("ZADD", "wf:delayed", FUTURE, "a:1")],
         "wf:ga: says that 1 jobs of 'g' run, or keep it, and 0 do",
     ),
-    "an active job without lease": (
+    "an active job that is not counted": (
         [ACTIVE, ("HSET", "wf:active", "a:1", ".w:1 1")],
-        "wf:active: holds 'a:1', which has no lease",
+        "wf:active: holds 1 claims, and running says 0",
     ),
-    "a lease without active job": (
-        [("ZADD", "active", FUTURE, "wf:a:1")],
-        "active: holds 'wf:a:1', which is not",
+    "a job that is counted and not active": (
+        [("HSET", "running", "wf", 1)],
+        "running: says that 1 jobs of 'wf' run, and none does",
     ),
     "a delayed job without record": ([("ZADD", "wf:delayed", FUTURE, "a:1")], "wf:delayed: holds 'a:1', which has no"),
     "a failed job without record": (

@@ -25,7 +25,7 @@ LIMITS: Final = (
     lua(
         "the namespace's cap is looked at",
         "fair_share",
-        "local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))",
+        "local free = cap - runningJobs(base)",
         "local free = cap",
         f"{FILLED}[namespace]",
         NESTED,

@@ -60,7 +60,7 @@ MARKS: Final = (
         "recover_claim",
         "if claim then writeStart(base, workflow, id, claim) end",
         "",
-        f"{GOES_ON}[nothing]",
+        GOES_ON,
         MODEL,
     ),
     lua(
@@ -69,13 +69,6 @@ MARKS: Final = (
         "group and { group = group } or spec",
         "spec",
         "test_claims.py::test_a_group_is_free_though_the_record_of_its_job_is_gone_and_its_id_used_again",
-    ),
-    lua(
-        "a lease without a claim is one of an active job",
-        "recover_claim",
-        "record[2] and 'active'",
-        "nil",
-        f"{GOES_ON}[its claim]",
     ),
     lua(
         "a claim says that there may be something of an earlier round",

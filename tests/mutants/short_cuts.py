@@ -141,9 +141,9 @@ CLAIMING: Final = (
     cut("claim_simply", "has a group stand in line", "maintainGroup(base, workflow, group)", "nil"),
     cut("claim_simply", "puts back what stands behind", "popped[i + 3] and soonest < tonumber(popped[i + 3])", "false"),
     cut("enter_active", "slots of many", ", LONG, '', unpack(claims)", ", LONG, ''"),
-    cut("enter_active", "leases of many", ", LONG, unpack(leases)", ", LONG"),
-    cut("enter_active", "what is no job's slot", "redis.call('HDEL', slots, LONG)"),
-    cut("enter_active", "what is no job's lease", "redis.call('ZREM', deadlines, LONG)"),
+    cut("enter_active", "what is no job's slot", "redis.call('HDEL', active, LONG)"),
+    cut("enter_active", "counts what is claimed", "countRunning(base, workflow, #claims / 2)"),
+    cut("settle_simply", "counts what is claimed", "if more ~= 0 then", "if false then"),
     cut(
         "long",
         "a job of any id",

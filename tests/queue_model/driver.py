@@ -45,7 +45,7 @@ local function expiryOf(name)
 end
 local by_time = {
   delayed = true, parked = true, throttled = true, expiring = true, due = true, completed = true, cancelled = true,
-  failed = true, active = true, capped = true, seen = true, workers = true,
+  failed = true, capped = true, seen = true, workers = true,
 }
 local function earlier(text)
   return (string.gsub(string.format('%.3f', tonumber(text) - passed), '%.000$', ''))
@@ -56,6 +56,12 @@ for _, name in ipairs(redis.call('KEYS', base .. '*')) do
     local held = redis.call('ZRANGE', name, 0, -1, 'WITHSCORES')
     for i = 1, #held, 2 do
       if held[i + 1] ~= 'inf' then redis.call('ZADD', name, earlier(held[i + 1]), held[i]) end
+    end
+  elseif kind == 'hash' and string.match(own, '^[^:]*:active$') then
+    local claims = redis.call('HGETALL', name)
+    for i = 1, #claims, 2 do
+      local head, deadline, rest = string.match(claims[i + 1], '^(%S+ %S+ )(%S+)(.*)$')
+      redis.call('HSET', name, claims[i], head .. earlier(deadline) .. rest)
     end
   elseif kind == 'list' and string.match(own, '^@limiter:') then
     for i, start in ipairs(redis.call('LRANGE', name, 0, -1)) do redis.call('LSET', name, i - 1, earlier(start)) end

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 from support.leftovers import leftovers_of
@@ -26,7 +27,8 @@ def check(model: Model, held: Held, clock: Clock) -> None:
         _check_places(model, workflow, held, clock)
         _check_order(model, workflow, held, clock)
         _check_schedules(model, workflow, held, clock)
-    _check_instants("active", held, clock, {f"{job.workflow}:{job.id}": job.deadline for job in model.having("active")})
+    running = Counter(job.workflow for job in model.having("active"))
+    assert held.hashes.get("running", {}) == {workflow: str(count) for workflow, count in running.items()}
     _check_limiters(model, held, clock)
     _check_windows(model, held, clock)
     _check_refusals(model, held)
@@ -97,7 +99,7 @@ def _check_claim(workflow: str, job_id: str, claim: str, held: Held) -> None:
     assert not elaborate, f"{job_id}: {claim!r} says nothing of {elaborate}"
     said, _, group = claim[1:].partition("\n")
     assert group == spec.get("group", "")
-    assert said.split()[3:] == record.get("waiters", "").split()
+    assert said.split()[4:] == record.get("waiters", "").split()
 
 
 def _check_places(model: Model, workflow: str, held: Held, clock: Clock) -> None:
@@ -106,10 +108,12 @@ def _check_places(model: Model, workflow: str, held: Held, clock: Clock) -> None
     def instants(state: str) -> dict[str, int]:
         return {job.id: job.instant for job in model.having(state, workflow=workflow)}
 
-    active = {job.id for job in model.having("active", workflow=workflow)}
+    active = {job.id: job.deadline for job in model.having("active", workflow=workflow)}
     claims = held.hashes.get(f"{workflow}:active", {})
-    assert set(claims) == active
+    assert claims.keys() == active.keys()
     for job_id, claim in claims.items():
+        earliest, latest = clock.on_server(active[job_id])
+        assert earliest <= int(claim.split()[2]) <= latest, f"{workflow}, {job_id}: {claim!r}"
         _check_claim(workflow, job_id, claim, held)
     _check_instants(f"{workflow}:delayed", held, clock, instants("delayed"))
     _check_instants(f"{workflow}:parked", held, clock, instants("parked"))

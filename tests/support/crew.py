@@ -20,12 +20,19 @@ from lanner import WorkflowNamespace
 from lanner.queue.scripts.loader import load
 from support.client import Client
 from support.documents import ROOT
+from support.stored import expired
 from support.waiting import wait_until
 
 LOOKS_EVERY = 0.02
 STARTS_WITHIN = 240.0  # seconds; nearly all that a test has, as a loaded machine has taken a minute for it
 SLOTS = 20
 NEVER = 3600.0
+# have the lease of a claim run out, if it is still the same
+EXPIRE = """
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+"""
 
 
 class Crew:
@@ -138,16 +145,15 @@ class _Heir:
 
     def take_over(self) -> None:
         """Sweep. What a worker has sent may be executed after its death: it is looked for again and again."""
-        late = [member for member in self._client("ZRANGE", f"{self._base}:active", 0, -1) if self._is_late(member)]
-        for member in late:
-            self._client("ZADD", f"{self._base}:active", "XX", 1, member)
+        late = 0
+        for workflow in self._client("HKEYS", f"{self._base}:running"):
+            for job, claim in self._client("HGETALL", f"{self._base}:{workflow}:active").items():
+                if claim[1:].partition(" ")[0].rpartition(":")[0] in self._dead:
+                    late += self._client(
+                        "EVAL", EXPIRE, 1, f"{self._base}:{workflow}:active", job, claim, expired(claim)
+                    )
         if late:
-            self._client("EVAL", load("sweep_claims").text, 1, self._base, int(NEVER * 1000), 0, len(late) + 1)
-
-    def _is_late(self, member: str) -> bool:
-        workflow, _, job = member.partition(":")
-        claim: str | None = self._client("HGET", f"{self._base}:{workflow}:active", job)
-        return (claim or " ")[1:].partition(" ")[0].rpartition(":")[0] in self._dead
+            self._client("EVAL", load("sweep_claims").text, 1, self._base, int(NEVER * 1000), 0, late + 1)
 
 
 def _main(target: str, namespace: str, redis_url: str, processes: str, lease: str) -> None:

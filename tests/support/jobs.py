@@ -11,7 +11,7 @@ from lanner.queue import Claim, Job, Namespace, Queue, Worker
 from lanner.queue.scripts.claiming import sweep_claims
 
 from .client import Client
-from .stored import state_in
+from .stored import expired, state_in
 from .waiting import wait_until
 
 # long enough that nothing but a wake-up explains that a job was started in time
@@ -201,7 +201,7 @@ class Look:
         """Whether no claim is left in any structure."""
         keys = self._client("KEYS", f"{self.base}:*")
         held = {f"{self.base}:{workflow}:{kind}" for workflow in workflows for kind in ("active", "ga")}
-        return held.isdisjoint(keys) and f"{self.base}:active" not in keys
+        return held.isdisjoint(keys) and f"{self.base}:running" not in keys
 
     def all_have_followed(self) -> bool:
         """Whether every job whose parent has ended has been told so."""
@@ -209,7 +209,7 @@ class Look:
 
     def deadline(self, workflow: str, job_id: str) -> float:
         """Until when a claim is leased, in milliseconds by Redis' clock."""
-        return float(self("ZSCORE", "active", f"{workflow}:{job_id}"))
+        return float(self("HGET", f"{workflow}:active", job_id).split()[2])
 
     def hold_sweeps(self) -> None:
         """Have no worker sweep of itself, as if somebody had just done it: what is late is taken from nobody."""
@@ -217,4 +217,4 @@ class Look:
 
     def expire_lease(self, workflow: str, job_id: str) -> None:
         """Back-date a claim's deadline, as if its worker had been silent for a lease."""
-        self("ZADD", "active", "XX", 1, f"{workflow}:{job_id}")
+        self("HSET", f"{workflow}:active", job_id, expired(self("HGET", f"{workflow}:active", job_id)))

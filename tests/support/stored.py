@@ -24,7 +24,8 @@ class Key:
     Attributes:
         expires: Whether it has a TTL.
         members: Members of a zset with their scores, members of a set, fields of a hash; else nothing.
-        values: Of a job's record, what some of its fields hold; of the slots of groups, how many are taken.
+        values: Of a job's record, what some of its fields hold; of the slots of groups, how many are
+            taken; of ``running``, how many jobs are.
     """
 
     expires: bool
@@ -74,7 +75,7 @@ def read(client: Client, base: str) -> Stored:
     for name, found in zip(records, values, strict=True):
         held = {field: value for field, value in zip(VALUES, found, strict=True) if value is not None}
         keys[name] = replace(keys[name], values=held)
-    for name in [name for name in keys if name.endswith(":ga")]:
+    for name in [name for name in keys if name.endswith(":ga") or name == "running"]:
         keys[name] = replace(keys[name], values=client("HGETALL", f"{base}:{name}"))
     return Stored(keys, places_of(keys), seconds * 1000 + micros / 1000)
 
@@ -99,6 +100,12 @@ def _members(kind: str, answer: Any) -> Mapping[str, float]:
             return dict.fromkeys(answer, 0.0)
         case _:
             return {}
+
+
+def expired(claim: str) -> str:
+    """A claim as it is when its worker has been silent for a lease."""
+    mark_and_token, instant, _, rest = claim.split(" ", 3)
+    return f"{mark_and_token} {instant} {1:013d} {rest}"
 
 
 def places_of(keys: Mapping[str, Key]) -> Mapping[tuple[str, str], list[str]]:

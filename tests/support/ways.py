@@ -89,8 +89,8 @@ class Way:
 def _ordered(name: str, kind: str, content: list[str]) -> Any:
     match kind:
         case "hash" if name.endswith(":active"):
-            # token, instant and place of each claim; the rest says which way its end takes
-            return {id: claim[1:].split()[:3] for id, claim in zip(content[::2], content[1::2], strict=True)}
+            # token, instant, deadline and place of each claim; the rest says which way its end takes
+            return {id: claim[1:].split()[:4] for id, claim in zip(content[::2], content[1::2], strict=True)}
         case "hash":
             return dict(zip(content[::2], content[1::2], strict=True))
         case "set":
@@ -104,7 +104,7 @@ def _ordered(name: str, kind: str, content: list[str]) -> Any:
 
 def _complete_records(found: dict[str, Any], workflow: str, claims: dict[str, list[str]]) -> None:
     """What a record leaves to the claim of its job."""
-    for id, (_, instant, _) in claims.items():
+    for id, (_, instant, *_) in claims.items():
         if record := found.get(f"{workflow}j:{id}"):
             record[0].setdefault("state", "active")
             record[0].setdefault("started", instant)

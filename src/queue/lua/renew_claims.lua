@@ -5,14 +5,15 @@
 --- @include elaborate
 --- @include is_claim
 --- @include key_of
+--- @include lease_again
 --- @include read_claim
 --- @include read_clock
 local base, deadline = KEYS[1], readClock() + tonumber(ARGV[1])
-local active, statuses = keyOf(base, nil, 'active'), {}
+local statuses = {}
 for i = 2, #ARGV, 3 do
   local claim = readClaim(base, ARGV[i], ARGV[i + 1])
   local held = isClaim(claim, ARGV[i + 2])
-  if held then redis.call('ZADD', active, 'XX', deadline, ARGV[i] .. ':' .. ARGV[i + 1]) end
+  if held then leaseAgain(base, ARGV[i], ARGV[i + 1], claim, deadline) end
   local cancelled = held and string.sub(claim, 1, 1) == ELABORATE
     and redis.call('HEXISTS', keyOf(base, ARGV[i], 'j', ARGV[i + 1]), 'cancel') == 1
   statuses[#statuses + 1] = not held and '0' or cancelled and '2' or '1'

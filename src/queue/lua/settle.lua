@@ -12,6 +12,7 @@ if simply then return simply end
 --- @include apply_outcome when needed
 --- @include assume_no_limits
 --- @include complete_together
+--- @include count_running
 --- @include end_descendants when needed
 --- @include ended_along
 --- @include enter_claim when needed
@@ -25,7 +26,6 @@ if simply then return simply end
 --- @include read_receipt
 --- @include read_steps when needed
 --- @include release_groups
---- @include release_leases
 --- @include require_memory
 --- @include reserve
 --- @include rest_counter when needed
@@ -75,7 +75,7 @@ for _, run in ipairs(runs) do
     end
   end
 end
-releaseLeases(base, over.released)
+for workflow, number in pairs(over.released) do countRunning(base, workflow, -number) end
 releaseGroups(base, over.freed)
 enterCompleted(base, over.ended, now)
 -- before anything is claimed: what ends with its parent is not to begin

@@ -5,7 +5,9 @@
 --- args: lease, interval, limit
 --- returns: recovered, stalled (`workflow:id` each), how many were cancelled, ms until the next sweep (0: there are more)
 --- @include drop_outdated
+--- @include expired_claims
 --- @include key_of
+--- @include lease_again
 --- @include read_clock
 --- @include recover_claim
 --- @include require_memory
@@ -14,19 +16,18 @@
 local WORKFLOWS_AT_ONCE = 200
 requireMemory(KEYS[1])
 local base, lease, interval, limit = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local now, swept, active = readClock(), keyOf(base, nil, 'swept'), keyOf(base, nil, 'active')
+local now, swept = readClock(), keyOf(base, nil, 'swept')
 local last = tonumber(redis.call('GET', swept) or nil)
 if last and now - last < interval then return { {}, {}, 0, interval - (now - last) } end
 local ends = { recovered = {}, stalled = {}, cancelled = {} }
-local expired = redis.call('ZRANGEBYSCORE', active, '-inf', now, 'LIMIT', 0, limit)
+local expired, more = expiredClaims(base, limit, now)
 local away = last and now - last > math.max(lease, interval)
-for _, member in ipairs(expired) do
+for _, each in ipairs(expired) do
   if away then
-    redis.call('ZADD', active, now + lease, member)
+    leaseAgain(base, each.workflow, each.id, each.claim, now + lease)
   else
-    local workflow, id = string.match(member, '^([^:]*):(.*)$')
-    local ended = recoverClaim(base, workflow, id, now)
-    if ended then table.insert(ends[ended], member) end
+    local ended = recoverClaim(base, each.workflow, each.id, now)
+    if ended then table.insert(ends[ended], each.workflow .. ':' .. each.id) end
   end
 end
 if #expired > 0 then wakeCapped(base, now) end
@@ -35,6 +36,5 @@ for _, workflow in ipairs(redis.call('SRANDMEMBER', keyOf(base, nil, 'workflows'
   trimEnded(base, workflow, 'cancelled', now)
   dropOutdated(base, workflow, now)
 end
-local more = #expired == limit
 if not more then redis.call('SET', swept, string.format('%.0f', now)) end
 return { ends.recovered, ends.stalled, #ends.cancelled, more and 0 or interval }

@@ -25,8 +25,8 @@
 --- cancelled (text: reason) | suspended (text: event names, a line each; number: until, or empty) | released |
 --- limited (text: limiter or empty, number: delay) | continued (text: payload).
 --- The number of failed and cancelled is that of the compensations that are registered, or empty.
---- `over`: what is the same for many outcomes and is for the caller to write: claims that are `released` (as
---- `releaseLeases` wants them), and jobs that have `ended` (as `enterCompleted` does).
+--- `over`: what is the same for many outcomes and is for the caller to write: how many claims are `released`, by workflow,
+--- and jobs that have `ended` (as `enterCompleted` wants them).
 --- A job whose cancellation was asked for ends as cancelled, whatever the attempt ended in.
 --- Returns 1, or 0 where the claim is lost and nothing was written, or 2 where older failed jobs made room for this one.
 local function applyOutcome(base, kind, workflow, id, token, text, number, now, over)
@@ -46,8 +46,7 @@ local function applyOutcome(base, kind, workflow, id, token, text, number, now, 
   local holds = goesOn and spec.strict and spec.group ~= ''
   -- at once: an outcome that comes twice in a call counts once
   redis.call('HDEL', keyOf(base, workflow, 'active'), id)
-  local released = over.released[workflow]
-  if released then released[#released + 1] = id else over.released[workflow] = { id } end
+  over.released[workflow] = (over.released[workflow] or 0) + 1
   if not holds then releaseGroup(base, workflow, spec) end
   if kind == 'failed' or kind == 'cancelled' then
     if beginUndo(base, workflow, id, spec, place, kind, text, number ~= '' and number) then return '1' end

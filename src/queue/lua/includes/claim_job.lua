@@ -8,10 +8,10 @@
 --- @include read_steps when needed
 
 --- Put one waiting job into a worker's hands; what counts as claimed is for the caller to enter.
---- `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
+--- `head`: as `plainClaim` has it; `mayStart`: whether a job may start an attempt now; one that goes on with an attempt always may.
 --- Enters what the worker gets into `claims`. Returns its claim, and whether an attempt was started; nil for a job that is
 --- not there to claim: gone, or expired before it began, which fails it; false for one that may not.
-local function claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
+local function claimJob(base, workflow, index, id, place, head, now, mayStart, claims)
   local job = keyOf(base, workflow, 'j', id)
   local record = redis.call('HMGET', job, 'state', 'data', 'spec', 'failures', 'started', 'watchers', 'kids')
   -- what stands in line has no claim: without a state it waits (see `stateOf`)
@@ -41,7 +41,7 @@ local function claimJob(base, workflow, index, id, place, token, now, mayStart, 
     claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
   end
   -- at once: a child of it may end in this very call, and its worker is told by its claim
-  local claim = string.format('%s%s %.0f %s', ELABORATE, token, now, place)
+  local claim = ELABORATE .. head .. place
   redis.call('HSET', keyOf(base, workflow, 'active'), id, claim)
   return claim, not record[5]
 end

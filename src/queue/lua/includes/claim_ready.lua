@@ -35,11 +35,11 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
   end
   local ready, jobs, silent = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), own.stream == 0
   -- as texts: a number is written anew for each command
-  local stamp, deadline = string.format('%.0f', now), string.format('%.0f', now + lease)
-  local head = token .. ' ' .. stamp .. ' '
-  local entries, leases, tries, starts, refused, aside = {}, {}, 0, 0, false, nil
-  while #leases < 2 * room and tries < room + spare and not refused do
-    local popped = redis.call('ZPOPMIN', ready, math.min(room - #leases / 2, math.max(open - starts, 1)))
+  local stamp = string.format('%.0f', now)
+  local head = string.format('%s %s %.0f ', token, stamp, now + lease)
+  local entries, tries, starts, refused, aside = {}, 0, 0, false, nil
+  while #entries < 2 * room and tries < room + spare and not refused do
+    local popped = redis.call('ZPOPMIN', ready, math.min(room - #entries / 2, math.max(open - starts, 1)))
     if #popped == 0 then break end
     -- the best place of a group that stands in line again: what was popped from behind it goes back
     local soonest = math.huge
@@ -68,13 +68,12 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
         if claim then
           started = true
         else
-          claim, started = claimJob(base, workflow, index, id, place, token, now, mayStart, claims)
+          claim, started = claimJob(base, workflow, index, id, place, head, now, mayStart, claims)
         end
       end
       if claim then
-        local n, member = #leases, workflow .. ':' .. id
-        entries[n + 1], entries[n + 2], leases[n + 1], leases[n + 2] = id, claim, deadline, member
-        claimed[#claimed + 1] = member
+        local n = #entries
+        entries[n + 1], entries[n + 2], claimed[#claimed + 1] = id, claim, workflow .. ':' .. id
         if group then redis.call('HINCRBY', keyOf(base, workflow, 'ga'), group, 1) end
         if started then
           starts = starts + 1
@@ -96,6 +95,6 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
     end
   end
   if shared[1] then spendBudgets(base, shared, starts, now) end
-  if entries[1] then enterActive(base, workflow, entries, leases) end
-  return #leases / 2, refused and math.max(again, now + 1) or nil, aside
+  if entries[1] then enterActive(base, workflow, entries) end
+  return #entries / 2, refused and math.max(again, now + 1) or nil, aside
 end

@@ -17,9 +17,9 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
   local ready, jobs = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', '')
   local waiting, slots, taken = keyOf(base, workflow, 'g', ''), keyOf(base, workflow, 'ga'), {}
   -- as texts: a number is written anew for each command
-  local deadline, started = string.format('%.0f', now + lease), string.format('%.0f', now)
-  local head, prefix = token .. ' ' .. started .. ' ', workflow .. ':'
-  local entries, leases, n, c, tries, most, full = {}, {}, 0, #claimed, 0, readLimits(base, workflow).group, {}
+  local started, prefix = string.format('%.0f', now), workflow .. ':'
+  local head = string.format('%s %s %.0f ', token, started, now + lease)
+  local entries, n, c, tries, most, full = {}, 0, #claimed, 0, readLimits(base, workflow).group, {}
   while n < 2 * room and tries < room + UNCLAIMABLE_AT_ONCE do
     local popped = call('ZPOPMIN', ready, room - n / 2)
     if not popped[1] then break end
@@ -47,11 +47,10 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
       if job and not claim then
         -- it may end another one, and wake a job of any group
         taken = takeSlots(slots, taken)
-        claim = claimJob(base, workflow, index, id, place, token, now, true, claims)
+        claim = claimJob(base, workflow, index, id, place, head, now, true, claims)
       end
       if claim then
-        local member = prefix .. id
-        entries[n + 1], entries[n + 2], leases[n + 1], leases[n + 2], claimed[c + 1] = id, claim, deadline, member, member
+        entries[n + 1], entries[n + 2], claimed[c + 1] = id, claim, prefix .. id
         n, c = n + 2, c + 1
         if group and most == 1 then
           local t = #taken
@@ -74,6 +73,6 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
   end
   takeSlots(slots, taken)
   forgetGroups(base, workflow, full)
-  if entries[1] then enterActive(base, workflow, entries, leases) end
+  if entries[1] then enterActive(base, workflow, entries) end
   return n / 2
 end

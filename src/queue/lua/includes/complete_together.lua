@@ -21,16 +21,16 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
   local active, plain, beside, ids = keyOf(base, workflow, 'active'), PLAIN .. token .. ' ', BESIDE .. token .. ' ', {}
   for i = first, last, 3 do ids[#ids + 1] = args[i] end
   local claims, told, ran, behind = call('HMGET', active, unpack(ids)), {}, nil, nil
-  local released, ended = over.released[workflow] or {}, over.ended[workflow] or {}
-  local before, n, m, done = #released, #released, #ended, 0
-  over.released[workflow], over.ended[workflow] = released, ended
+  local released, ended = {}, over.ended[workflow] or {}
+  local n, m, done = 0, #ended, 0
+  over.ended[workflow] = ended
   for at, id in ipairs(ids) do
     local i, job, claim = first + 3 * (at - 1), jobs .. id, claims[at]
     local result, begins = args[i + 1], silent and claim and sub(claim, 1, #plain)
     if begins ~= plain and begins ~= beside then
       local status = applyOutcome(base, 'completed', workflow, id, token, result, '', now, over)
       statuses[#statuses + 1], done = string.rep('1', done) .. status, 0
-      n, m = #released, #ended
+      m = #ended
     elseif call('PEXPIRE', job, kept) == 0 then
       -- there is no record
       statuses[#statuses + 1], done = string.rep('1', done) .. '0', 0
@@ -39,7 +39,8 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
       if not ran then
         -- what has one token was claimed at one instant
         local started = string.match(claim, '^%d+', #plain + 1)
-        ran, behind = finished .. ' ' .. started, #plain + #started + 2
+        -- and their deadlines have as many digits
+        ran, behind = finished .. ' ' .. started, find(claim, ' ', #plain + #started + 2, true) + 1
       end
       call('HSET', job, 'state', 'completed', 'result', result, 'finished', ran)
       if begins == beside then clearBeside(base, workflow, id, kept) end
@@ -63,6 +64,9 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
     end
   end
   statuses[#statuses + 1] = string.rep('1', done)
-  if n > before then call('HDEL', active, unpack(released, before + 1)) end
+  if n > 0 then
+    call('HDEL', active, unpack(released))
+    over.released[workflow] = (over.released[workflow] or 0) + n
+  end
   if next(told) then sayEnds(base, workflow, told, first, last) end
 end

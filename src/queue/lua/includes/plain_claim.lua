@@ -2,8 +2,8 @@
 --- @include elaborate
 --- @include plain
 
---- The claim (see `enterActive`) of a job that was never started, and whether it is elaborate. `head`: its token and the
---- instant, a space behind each; `options`: whether there may be any in its spec.
+--- The claim (see `enterActive`) of a job that was never started, and whether it is elaborate. `head`: its token, the
+--- instant and the deadline, a space behind each; `options`: whether there may be any in its spec.
 local function plainClaim(head, place, spec, options, waiters, parent, group)
   if parent or options and string.find(spec, '"result_ttl":', 1, true) then return ELABORATE .. head .. place, true end
   -- of an earlier round of the same life there may be a log, and events (see `beginAnew`)

@@ -22,7 +22,7 @@ local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
   local record, claim = redis.call('HMGET', job, 'state', 'spec', 'cancel'), readClaim(base, workflow, id)
   local group = string.match(claim or '', '\n(.*)$')
-  -- a record without a state would wait, if it were not for the lease that has led here
+  -- a record without a state would wait, if it were not for its claim
   if (record[1] or record[2] and 'active') ~= 'active' then
     releaseActive(base, workflow, id)
     -- its worker may have written beside a record that was gone

@@ -1,4 +1,5 @@
 --- @include arm_wake
+--- @include count_running
 --- @include key_of
 --- @include plain
 --- @include plain_claim
@@ -24,7 +25,7 @@ local function settleSimply()
   if readReceipt(base, caller, number) then return nil end
   local id, result, waiters, started = ARGV[11] or '', ARGV[12], '', nil
   local all, own = keyOf(base, nil, ''), keyOf(base, workflow, '')
-  local ready, jobs, active, leases = own .. 'ready', own .. 'j:', own .. 'active', all .. 'active'
+  local ready, jobs, active = own .. 'ready', own .. 'j:', own .. 'active'
   if redis.call('EXISTS', all .. 'limits', all .. 'cascades', own .. 'limits', own .. 'groups', own .. 'delayed',
     own .. 'expiring', own .. 'throttled') > 0 then
     return nil
@@ -34,12 +35,12 @@ local function settleSimply()
     if not claim or string.sub(claim, 1, #mine) ~= mine or string.find(claim, '\n', 1, true) or #result > PUBLISHED_WHOLE then
       return nil
     end
-    started, waiters = string.match(claim, '^(%d+) %S+ ?(.*)$', #mine + 1)
+    started, waiters = string.match(claim, '^(%d+) %S+ %S+ ?(.*)$', #mine + 1)
   end
   -- one more than is wanted tells whether any is left
   local found, entries, elaborate, now, stamp = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, {}, readClock()
   local answer, n = { now, commits and '1' or '', -1 }, 3
-  local head = ARGV[1] .. ':' .. number .. ' ' .. stamp .. ' '
+  local head = string.format('%s:%s %s %.0f ', ARGV[1], number, stamp, now + ARGV[3])
   for i = 1, math.min(#found, 2 * room), 2 do
     local next = string.sub(found[i], 3)
     local data, spec, awaited, parent, options = readUnstarted(redis.call('HGETALL', jobs .. next))
@@ -56,23 +57,23 @@ local function settleSimply()
       return nil
     end
     redis.call('HSET', jobs .. id, 'state', 'completed', 'result', result, 'finished', stamp .. ' ' .. started)
-    redis.call('HDEL', active, id)
-    redis.call('ZREM', leases, workflow .. ':' .. id)
     trimEnded(base, workflow, 'completed', now)
     if waiters ~= '' then push(base, waiters, { 'completed', workflow, id, result, ARGV[13] }) end
   end
   local receipt = { answer[2] }
   for i = 1, #entries, 2 do
     local next = entries[i]
-    local member = workflow .. ':' .. next
     if elaborate[i] then redis.call('HSET', jobs .. next, 'state', 'active', 'started', stamp) end
-    redis.call('ZADD', leases, now + ARGV[3], member)
-    receipt[#receipt + 1] = member
+    receipt[#receipt + 1] = workflow .. ':' .. next
   end
   if entries[1] then
     redis.call('HSET', active, unpack(entries))
     redis.call('ZREMRANGEBYRANK', ready, 0, #entries / 2 - 1)
   end
+  -- behind what was claimed: a key that is empty in between is made anew
+  if commits then redis.call('HDEL', active, id) end
+  local more = #entries / 2 - (commits and 1 or 0)
+  if more ~= 0 then countRunning(base, workflow, more) end
   if found[2 * room + 1] then
     armWake(base, workflow)
   elseif not entries[1] then

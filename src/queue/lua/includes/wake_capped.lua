@@ -1,7 +1,7 @@
 --- @include arm_wake
---- @include key_of
 --- @include live_refusals
 --- @include read_limits
+--- @include running_jobs
 local REFUSALS = nil
 
 --- Wake the workflows that the namespace cap has refused longest, one for each slot that is free now. They are looked up
@@ -9,7 +9,7 @@ local REFUSALS = nil
 local function wakeCapped(base, now)
   local cap = readLimits(base).concurrency
   if cap == math.huge then return end
-  local free = cap - redis.call('ZCARD', keyOf(base, nil, 'active'))
+  local free = cap - runningJobs(base)
   if free <= 0 then return end
   REFUSALS = REFUSALS or liveRefusals(base, now)
   for _, refusal in ipairs(REFUSALS) do

@@ -1,0 +1,7 @@
+--- @include key_of
+
+--- So many more jobs of a workflow (where it is negative: fewer) are claimed.
+local function countRunning(base, workflow, more)
+  local running = keyOf(base, nil, 'running')
+  if redis.call('HINCRBY', running, workflow, more) == 0 then redis.call('HDEL', running, workflow) end
+end

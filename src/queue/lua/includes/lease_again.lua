@@ -1,0 +1,7 @@
+--- @include key_of
+
+--- Lease a claim (see `enterActive`) until another instant.
+local function leaseAgain(base, workflow, id, claim, deadline)
+  local head, rest = string.match(claim, '^(%S+ %S+ )%S+(.*)$')
+  redis.call('HSET', keyOf(base, workflow, 'active'), id, string.format('%s%.0f%s', head, deadline, rest))
+end
