@@ -118,6 +118,7 @@ CALLS: dict[str, Callable[[AnyWorkflow, Any, WorkflowNamespace], Awaitable[objec
     "run_in": lambda workflow, value, _: workflow.run_in(value, 60),
     "run_at": lambda workflow, value, _: workflow.run_at(value, datetime.now(UTC)),
     "run_many": lambda workflow, value, _: workflow.run_many([value]),
+    "execute_many": lambda workflow, value, _: workflow.execute_many([value]),
     "execute": lambda workflow, value, _: workflow.execute(value, timeout=1),
     "run_and_watch": lambda workflow, value, _: watch(workflow, value),
     "upsert_schedule": lambda workflow, value, _: workflow.upsert_schedule("nightly", "0 3 * * *", value),
@@ -133,7 +134,8 @@ async def test_an_input_that_does_not_fit_is_refused_with_its_place_and_nothing_
     workflow: AnyWorkflow = namespace.create_workflow("flow", run=echo, schema=schema)
     with pytest.raises(SerializationError) as refused:
         await CALLS[call](workflow, value, namespace)
-    assert str(refused.value).startswith(f"workflow 'flow': the input does not fit its schema: {where}")
+    place = f"inputs[0] of {call}, which has sent nothing: " if call.endswith("_many") else ""
+    assert str(refused.value).startswith(f"{place}workflow 'flow': the input does not fit its schema: {where}")
     counts = await workflow.counts()
     assert (counts.waiting, counts.delayed) == (0, 0)
     assert await workflow.get_schedules() == []
@@ -164,7 +166,7 @@ async def test_of_many_inputs_one_that_does_not_fit_stops_all(namespace: Workflo
 
 async def test_one_text_is_no_list_of_inputs(namespace: WorkflowNamespace) -> None:
     workflow: AnyWorkflow = namespace.create_workflow("flow", run=echo, schema=str)
-    with pytest.raises(InvalidArgumentError, match="takes a list of inputs, not one text: \\['abc'\\]"):
+    with pytest.raises(InvalidArgumentError, match="takes a list of inputs, not 'abc': put them into a list"):
         await workflow.run_many("abc")
     assert (await workflow.counts()).waiting == 0
 

@@ -116,7 +116,11 @@ async def test_what_was_sent_before_the_connection_broke_may_have_been_done(name
 
 
 LATER: Final[dict[str, tuple[str, str, Callable[[Queue], Coroutine[Any, Any, Any]]]]] = {
-    "add many": ("add_jobs", r"400 of 450 jobs had been added before\.", lambda queue: queue.add_many(["y"] * 450)),
+    "add many": (
+        "add_jobs",
+        r"400 of 450 jobs .* for certain.*\.",
+        lambda queue: queue.add_many(["y"] * 450),
+    ),
     "remove all": ("remove_jobs", r"100 had been removed before\.", lambda queue: queue.remove_all("waiting")),
     "retry all": ("retry_jobs", r"100 had been retried before\.", lambda queue: queue.retry_all()),
     "cancel": ("cancel_job", "Job 'a' is cancelled, and .*", lambda queue: queue.job("a").cancel()),

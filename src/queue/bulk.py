@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ..errors import JobError, RedisUnavailableError, SerializationError
+from ..errors import ClosedError, JobError, RedisUnavailableError, SerializationError
+from .calling import MAYBE_DONE, NOTHING_DONE
 from .job import NOT_THERE, Job
 from .options import Duration
 from .scripts.adding import MOST_AT_ONCE, NewJob, Standing, count_at_once
 from .validation import duration_ms
 
 if TYPE_CHECKING:
+    from .looking import Waiter
     from .queue import Queue
+    from .runtime import Runtime
     from .scripts.ending import End
 
 T = TypeVar("T")
@@ -24,17 +27,18 @@ async def send_many(queue: Queue, prepared: Sequence[NewJob]) -> list[Job]:
     """Send prepared jobs in chunks, two calls at once.
 
     Raises:
-        RedisUnavailableError: Redis did not answer in time; the text says how many had been added.
+        RedisUnavailableError: Redis did not answer in time; the text says how many have been added.
+        ClosedError: The namespace was closed meanwhile; as above.
     """
     runtime = await queue.namespace.runtime()
     jobs: list[Job] = []
-    calls: deque[asyncio.Task[list[Standing | None]]] = deque()
+    calls: deque[_Call] = deque()
     try:
         start = 0
         while chunk := prepared[start : start + MOST_AT_ONCE]:
             chunk = chunk[: count_at_once(chunk)]
             start += len(chunk)
-            calls.append(asyncio.create_task(runtime.add(chunk)))
+            calls.append(_Call(len(chunk), asyncio.create_task(runtime.add(chunk))))
             # it is on the wire, alone: calls that go out together are answered together
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -44,25 +48,36 @@ async def send_many(queue: Queue, prepared: Sequence[NewJob]) -> list[Job]:
             await _take_added(queue, calls, prepared, jobs)
     finally:
         for call in calls:
-            call.cancel()
+            call.task.cancel()
     return jobs
 
 
-async def _take_added(
-    queue: Queue, calls: deque[asyncio.Task[list[Standing | None]]], prepared: Sequence[NewJob], jobs: list[Job]
-) -> None:
+class _Call(NamedTuple):
+    """A call that adds so many jobs."""
+
+    size: int
+    task: asyncio.Task[list[Standing | None]]
+
+
+async def _take_added(queue: Queue, calls: deque[_Call], prepared: Sequence[NewJob], jobs: list[Job]) -> None:
     """Wait for the first of the calls, and make handles of what it has added."""
     try:
-        answers = await calls.popleft()
-    except RedisUnavailableError as error:
-        later = sum(
-            [len(each) for each in await asyncio.gather(*calls, return_exceptions=True) if isinstance(each, list)]
-        )
-        after = f", and {later} after them" if later else ""
-        added = f" {len(jobs)} of {len(prepared)} jobs had been added before{after}." if jobs or later else ""
+        answers = await calls[0].task
+    except (RedisUnavailableError, ClosedError) as error:
+        if calls[0].size == len(prepared):
+            raise
+        ends = await asyncio.gather(*(call.task for call in calls), return_exceptions=True)
+        added, unknown = len(jobs), 0
+        for call, end in zip(calls, ends, strict=True):
+            if isinstance(end, list):
+                added += call.size
+            elif not isinstance(end, RedisUnavailableError | ClosedError) or MAYBE_DONE in str(end):
+                unknown += call.size
         # it has not been said of all of them
-        told = str(error).removesuffix(" Nothing was done.") if added else str(error)
-        raise RedisUnavailableError(f"{told}{added}") from error
+        told = str(error).removesuffix(NOTHING_DONE).rstrip()
+        maybe = f", and {unknown} more may have been" if unknown else ""
+        raise type(error)(f"{told} {added} of {len(prepared)} jobs have been added for certain{maybe}.") from error
+    calls.popleft()
     sent = prepared[len(jobs) : len(jobs) + len(answers)]
     jobs += [queue.added(new, answer, "raise") for new, answer in zip(sent, answers, strict=True)]
 
@@ -79,7 +94,7 @@ async def execute_many(
 
     This process is registered for their ends as they are added. However short the timeout, the jobs are added, or the
     error says that they were not. With ``return_exceptions`` the errors of single jobs stand in their places; otherwise
-    the first in order is raised, and the other jobs go on.
+    the first that is heard of is raised, and the other jobs go on.
 
     Raises:
         JobError: As ``Job.wait``.
@@ -88,82 +103,145 @@ async def execute_many(
     seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
     runtime, loop = await queue.namespace.runtime(), asyncio.get_running_loop()
     until = None if seconds is None else loop.time() + seconds
-    waiters = deque([runtime.waiters.enter(queue.id, new.id, new.run) for new in prepared])
-    results = _Results(read, seconds or 0.0, return_exceptions=return_exceptions)
+    crowd = _Crowd(queue, runtime, read, seconds or 0.0, return_exceptions=return_exceptions)
+    crowd.enter(prepared)
     try:
-        jobs = await send_many(queue, [await runtime.heard_of(new, "waiters") for new in prepared])
+        crowd.added(await send_many(queue, [await runtime.heard_of(new, "waiters") for new in prepared]))
         timer = asyncio.timeout_at(until)
         try:
             async with timer:
-                for job, new in zip(jobs, prepared, strict=True):
-                    if not waiters[0].future.done():
-                        results.read()
-                    # of one that has ended it takes no turn of the loop
-                    end = await waiters[0].future if job.run == new.run else None
-                    if end is None or end.state in NOT_THERE:
-                        # another stands in its place, or a look after a gap in the subscription came before it did
-                        end = await runtime.waiters.wait(queue.id, job.id, job.run)
-                    runtime.waiters.leave(waiters.popleft())
-                    results.add(job, end)
+                await crowd.hear_of_all()
         except TimeoutError:
             if not timer.expired():
                 raise
-            for job, waiter in zip(jobs[len(results) :], waiters, strict=True):
-                ended = waiter.future.done() and not waiter.future.cancelled()
-                end = waiter.future.result() if ended else None
-                results.add(job, None if end is None or end.state in NOT_THERE else end)
-        results.read()
+        crowd.give_up()
     finally:
-        for waiter in waiters:
-            runtime.waiters.leave(waiter)
-    return results.values
+        crowd.leave()
+    return crowd.values
 
 
-class _Results(Generic[T]):
-    """What became of jobs, in order: the values that ``read`` makes of their results, or errors.
+class _Crowd(Generic[T]):
+    """Jobs that one task waits for: it takes their ends in order, which needs no turn of the loop for those that came.
 
     Attributes:
-        values: What became of those whose results were read.
+        values: What became of jobs, in order: the values that ``read`` makes of their results, or errors.
     """
 
     def __init__(
-        self, read: Callable[[Sequence[str]], Sequence[T]], seconds: float, *, return_exceptions: bool
+        self,
+        queue: Queue,
+        runtime: Runtime,
+        read: Callable[[Sequence[str]], Sequence[T]],
+        seconds: float,
+        *,
+        return_exceptions: bool,
     ) -> None:
         self.values: list[T | JobError | SerializationError] = []
-        self._texts: list[str] = []
+        self._queue = queue
+        self._runtime = runtime
         self._read = read
         self._seconds = seconds
         self._return_exceptions = return_exceptions
+        self._waiters: deque[Waiter] = deque()
+        self._jobs: deque[Job] = deque()
+        self._came: list[str] = []
+        self._failed: tuple[Waiter, End] | None = None
+        self._turn: asyncio.Future[None] | None = None
 
-    def __len__(self) -> int:
-        return len(self.values) + len(self._texts)
+    def enter(self, prepared: Sequence[NewJob]) -> None:
+        """Wait for jobs that are about to be added."""
+        for new in prepared:
+            waiter = self._runtime.waiters.enter(self._queue.id, new.id, new.run)
+            waiter.failed = None if self._return_exceptions else self._note_failure
+            self._waiters.append(waiter)
 
-    def add(self, job: Job, end: End | None) -> None:
-        """A job has ended, or (None) has not in time."""
+    def added(self, jobs: Sequence[Job]) -> None:
+        """They were added, or others stand in their places."""
+        self._jobs.extend(jobs)
+
+    def leave(self) -> None:
+        """Wait no longer."""
+        for waiter in self._waiters:
+            self._runtime.waiters.leave(waiter)
+
+    async def hear_of_all(self) -> None:
+        """Wait until all have ended, or one has failed."""
+        self._raise_failure()
+        while self._jobs:
+            job, waiter = self._jobs[0], self._waiters[0]
+            end = None
+            if job.run == waiter.run:
+                if not waiter.future.done():
+                    await self._pause(waiter.future)
+                end = waiter.future.result()
+            if end is None or end.state in NOT_THERE:
+                # another stands in its place, or a look after a gap in the subscription came before it did
+                end = await self._runtime.waiters.wait(self._queue.id, job.id, job.run)
+            self._take(end)
+        self._read_what_came()
+
+    def give_up(self) -> None:
+        """Take what has come of those that are left; the others are late."""
+        self._raise_failure()
+        while self._jobs:
+            future = self._waiters[0].future
+            end = future.result() if future.done() else None
+            self._take(None if end is None or end.state in NOT_THERE else end)
+        self._read_what_came()
+
+    async def _pause(self, future: asyncio.Future[End]) -> None:
+        """Wait until one has ended, or another has failed."""
+        self._read_what_came()
+        self._turn = asyncio.get_running_loop().create_future()
+        future.add_done_callback(self._go_on)
+        await self._turn
+        self._raise_failure()
+
+    def _go_on(self, _: object = None) -> None:
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(None)
+
+    def _note_failure(self, waiter: Waiter, end: End) -> None:
+        if self._failed is None and end.state not in NOT_THERE:
+            self._failed = waiter, end
+            self._go_on()
+
+    def _raise_failure(self) -> None:
+        if self._failed is not None:
+            waiter, end = self._failed
+            place = len(self.values) + len(self._came) + self._waiters.index(waiter)
+            raise _placed(Job(self._queue, waiter.key[1], waiter.run).error_of(end), place)
+
+    def _take(self, end: End | None) -> None:
+        """The next job has ended, or (None) has not in time."""
+        job, waiter = self._jobs.popleft(), self._waiters.popleft()
+        self._runtime.waiters.leave(waiter)
         if end is not None and end.state == "completed":
-            self._texts.append(end.text)
+            self._came.append(end.text)
             return
-        self.read()
-        try:
-            raise job.late(self._seconds) if end is None else job.error_of(end)
-        except JobError as error:
-            if not self._return_exceptions:
-                raise
-            self.values.append(error)
+        self._read_what_came()
+        self._keep(job.late(self._seconds) if end is None else job.error_of(end))
 
-    def read(self) -> None:
-        """Read the results that have come."""
-        texts, self._texts = self._texts, []
+    def _read_what_came(self) -> None:
+        texts, self._came = self._came, []
         if not texts:
             return
         try:
             self.values += self._read(texts)
         except SerializationError as error:
-            if not self._return_exceptions:
-                raise
             if len(texts) == 1:
-                self.values.append(error)
+                self._keep(error)
                 return
             for text in texts:
-                self._texts = [text]
-                self.read()
+                self._came = [text]
+                self._read_what_came()
+
+    def _keep(self, error: JobError | SerializationError) -> None:
+        if not self._return_exceptions:
+            raise _placed(error, len(self.values))
+        self.values.append(error)
+
+
+def _placed(error: Exception, place: int) -> Exception:
+    error.add_note(f"That is what came of inputs[{place}].")
+    return error

@@ -14,6 +14,9 @@ from .wire import Argument, ReplyError
 FIELDS_AT_ONCE: Final = 200
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
+# what an error says of a call that may be made again
+NOTHING_DONE: Final = "Nothing was done."
+MAYBE_DONE: Final = "It may have been done all the same."
 T = TypeVar("T")
 
 
@@ -130,10 +133,10 @@ async def persist(
                 error, sent = UnansweredError(f"no answer within {timeout:.2g} s"), True
         pause = waits.next()
         if began + timeout - time.monotonic() <= pause:
-            told = _done(before, sent=sent) or " Nothing was done."
+            told = _done(before, sent=sent) or f" {NOTHING_DONE}"
             raise RedisUnavailableError(f"{what()}: {str(error).rstrip('.')}.{told}") from error
         await asyncio.sleep(pause)
 
 
 def _done(before: str, *, sent: bool) -> str:
-    return (" It may have been done all the same." if sent else "") + (before and f" {before}")
+    return (f" {MAYBE_DONE}" if sent else "") + (before and f" {before}")

@@ -18,15 +18,22 @@ MOST_AT_ONCE: Final = 100
 class Waiter:
     """Somebody who waits for a life (``run`` empty: any) of a job, ``key`` its workflow and id.
 
-    ``looked`` is called when its record was seen to go on. The future is done when the waiter has heard of the end, or
-    waits no longer.
+    ``looked`` is called when its record was seen to go on, ``failed`` when it has ended without a result. The future is
+    done when the waiter has heard of the end, or waits no longer.
     """
 
     key: tuple[str, str]
     run: str
     future: asyncio.Future[End]
     looked: Callable[[], object] | None = None
+    failed: Callable[[Waiter, End], object] | None = None
     timer: asyncio.TimerHandle | None = None
+
+    def hear(self, end: End) -> None:
+        """The job has ended."""
+        self.future.set_result(end)
+        if self.failed is not None and end.state != "completed":
+            self.failed(self, end)
 
     def time_out_at(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         """Have the future raise ``TimeoutError`` at an instant of the loop's clock; the last one said counts."""
@@ -129,5 +136,5 @@ class Looker:
                 if end is None and waiter.looked is not None and not waiter.future.done():
                     waiter.looked()
                 elif end is not None and not waiter.future.done():
-                    waiter.future.set_result(end)
+                    waiter.hear(end)
             waiters = waiters[len(ends) :]

@@ -13,7 +13,7 @@ import msgspec
 
 from ..errors import DataModelError, RedisUnavailableError, ServerVersionError
 from . import keys
-from .calling import Caller, persist
+from .calling import MAYBE_DONE, NOTHING_DONE, Caller, persist
 from .connection import Connector
 from .grouping import Grouper
 from .scripts.adding import NewJob, Standing, add_jobs
@@ -108,7 +108,7 @@ class Runtime:
             return await self._adder.submit(new)
         except TimeoutError:
             raise RedisUnavailableError(
-                f"{_named([new])}: no answer within {self._timeout:g} s. It may have been done all the same."
+                f"{_named([new])}: no answer within {self._timeout:g} s. {MAYBE_DONE}"
             ) from None
         except RedisUnavailableError as error:
             # all of a group get the same one; each hears of its own job
@@ -124,7 +124,7 @@ class Runtime:
             process = await self.waiters.ready(self._timeout)
         except TimeoutError:
             raise RedisUnavailableError(
-                f"{_named([new])}: Redis cannot be reached: no answer within {self._timeout:g} s. Nothing was done."
+                f"{_named([new])}: Redis cannot be reached: no answer within {self._timeout:g} s. {NOTHING_DONE}"
             ) from None
         return msgspec.structs.replace(new, waiter=f"{role} {process}")
 
@@ -159,7 +159,7 @@ class Runtime:
                 await self._turns.acquire()
         except TimeoutError:
             raise RedisUnavailableError(
-                f"{what or _named(jobs)}: calls before it had no answer for {self._timeout:g} s. Nothing was done."
+                f"{what or _named(jobs)}: calls before it had no answer for {self._timeout:g} s. {NOTHING_DONE}"
             ) from None
 
     async def add_flow(self, nodes: Sequence[FlowNode]) -> Standing | None:

@@ -152,6 +152,8 @@ class Waiters:
                     waiter.future.set_exception(
                         ClosedError(f"waiting for job {waiter.key[1]!r}: the namespace has been closed")
                     )
+                    # whoever awaits it is told all the same; of many that wait together the others are not awaited
+                    waiter.future.exception()
         self._waiting.clear()
         for watches in self._watching.values():
             for watch in watches:
@@ -202,7 +204,7 @@ class Waiters:
                 self._looker.look(waiter)
                 self._waiting.setdefault(waiter.key, []).append(waiter)
             else:
-                waiter.future.set_result(end)
+                waiter.hear(end)
 
     def _look_at_all(self) -> None:
         """After a gap in the subscription: an end may have been published into it."""

@@ -105,7 +105,7 @@ class Payloads(Generic[InputT, OutputT, ProgressT]):
         return values
 
     def _unreadable(self, error: SerializationError) -> SerializationError:
-        return SerializationError(f"workflow {self._workflow!r}: the output is not of its type: {error}")
+        return SerializationError(f"workflow {self._workflow!r}: the output cannot be read: {error}")
 
     def read_progress(self, text: str) -> ProgressT:
         """What a run has said of how far it is.

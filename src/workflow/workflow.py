@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Unpack, cast, overload
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -196,8 +196,9 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         Args:
             inputs: The inputs.
             timeout: How long to wait in all; the jobs are added however short.
-            return_exceptions: Whether the errors of single jobs, that of a wait too long among them, stand in their
-                places. Otherwise the first in order is raised, and the other jobs go on.
+            return_exceptions: Whether the errors of single jobs stand in their places: those that ``Job.wait`` raises,
+                also for a job that has not ended in time. Otherwise the first that is heard of is raised, with a note
+                that names the input, and the other jobs go on.
             **options: See ``run_many``.
 
         Example:
@@ -431,12 +432,18 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         for option in ("id", "if_exists"):
             if option in options:
                 raise InvalidArgumentError(f"{call} takes no {option}=: every job has an id of its own; leave it out")
-        if isinstance(inputs, str | bytes):
-            raise InvalidArgumentError(f"{call} takes a list of inputs, not one text: [{shown(inputs)}]")
+        if not isinstance(cast("object", inputs), Sequence) or isinstance(inputs, str | bytes | bytearray):
+            raise InvalidArgumentError(f"{call} takes a list of inputs, not {shown(inputs)}: put them into a list")
         prepared: list[NewJob] = []
-        for value in inputs:
-            where, rest = await self._where(value, options)
-            prepared.append(self.queue.prepare(self.payloads.write_input(value), where, rest))
+        for place, value in enumerate(inputs):
+            try:
+                where, rest = await self._where(value, options)
+                prepared.append(self.queue.prepare(self.payloads.write_input(value), where, rest))
+            except SerializationError as error:
+                raise SerializationError(f"inputs[{place}] of {call}, which has sent nothing: {error}") from error
+            except Exception as error:
+                error.add_note(f"It is about inputs[{place}] of {call}, which has sent nothing.")
+                raise
         return prepared
 
     async def _where(
