@@ -142,6 +142,27 @@ async def test_thousands_of_expired_claims_come_back_in_bounded_calls(namespace:
     assert await queue.remove_all("waiting") == count
 
 
+@pytest.mark.parametrize("count", [999, 1000, 1001, 1040, 1080, 2000])
+async def test_a_sweep_comes_to_its_end_however_many_run(namespace: Namespace, look: Look, count: int) -> None:
+    queue = namespace.queue("q")
+    jobs = await queue.add_many(["x"] * count, result_ttl=0)
+    claimed = 0
+    while claimed < count:
+        claimed += len(await vanish(namespace, "q", min(500, count - claimed), lease_ms=600_000))
+    look.expire_lease("q", jobs[-1].id)
+    call = (await namespace.runtime()).call
+    found: list[str] = []
+    for _ in range(4):
+        swept = await sweep_claims(call, lease=1000, interval=60_000, limit=10)
+        found += swept.recovered
+        if swept.again_ms:
+            break
+    assert swept.again_ms
+    assert found == [f"q:{jobs[-1].id}"]
+    await queue.remove_all("active")
+    await queue.remove_all("waiting")
+
+
 async def test_claims_of_many_that_run_are_looked_at_in_portions(namespace: Namespace, look: Look) -> None:
     """Of three workflows, with late ones among them, and jobs that come and go between two portions."""
     late: set[str] = set()

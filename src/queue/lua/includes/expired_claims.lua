@@ -15,6 +15,10 @@ local function expiredClaims(base, limit, now)
       local active = keyOf(base, workflow, 'active')
       if workflow ~= from then cursor = '0' end
       repeat
+        if seen >= CLAIMS_AT_ONCE then
+          left = cursor .. ' ' .. workflow
+          break
+        end
         local found = redis.call('HSCAN', active, cursor, 'COUNT', CLAIMS_OF_A_LOOK)
         cursor = found[1]
         for i = 1, #found[2], 2 do
@@ -25,8 +29,7 @@ local function expiredClaims(base, limit, now)
           end
         end
         seen = seen + #found[2] / 2
-        if seen >= CLAIMS_AT_ONCE then left = cursor .. ' ' .. workflow end
-      until cursor == '0' or left
+      until cursor == '0'
     end
   end
   table.sort(expired, function(one, other)
