@@ -58,7 +58,7 @@ MARKS: Final = (
     lua(
         "what only a claim says is not lost with its worker",
         "recover_claim",
-        "if claim then writeStart(base, workflow, id, claim) end",
+        "\n  writeStart(base, workflow, id, claim)",
         "",
         GOES_ON,
         MODEL,

@@ -17,11 +17,13 @@
 
 --- Take back one claim whose worker is gone: the job returns to its place; one that has stalled too often in a row
 --- fails, and one whose cancellation was asked for is cancelled. The worker, should it live after all, is told.
---- Returns 'recovered' | 'stalled' | 'cancelled', or nil where the claim had no record.
+--- Returns 'recovered' | 'stalled' | 'cancelled', or nil where the claim had no record, or there is none.
 local function recoverClaim(base, workflow, id, now)
   local job = keyOf(base, workflow, 'j', id)
   local record, claim = redis.call('HMGET', job, 'state', 'spec', 'cancel'), readClaim(base, workflow, id)
-  local group = string.match(claim or '', '\n(.*)$')
+  -- who looks for claims may find one twice
+  if not claim then return nil end
+  local group = string.match(claim, '\n(.*)$')
   -- a record without a state would wait, if it were not for its claim
   if (record[1] or record[2] and 'active') ~= 'active' then
     releaseActive(base, workflow, id)
@@ -30,7 +32,7 @@ local function recoverClaim(base, workflow, id, now)
     if group then releaseGroup(base, workflow, { group = group }) end
     return nil
   end
-  if claim then writeStart(base, workflow, id, claim) end
+  writeStart(base, workflow, id, claim)
   local spec, place = readSpec(record[2]), placeOf(claim)
   tellWorker(base, claim, 'lost', workflow, id)
   local stalls = record[3] and 0 or redis.call('HINCRBY', job, 'stalls', 1)
