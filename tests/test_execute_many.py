@@ -22,6 +22,7 @@ from lanner import (
     Workflow,
     WorkflowNamespace,
 )
+from lanner.queue.scripts.loader import load
 from support.jobs import PATIENCE, Look
 from support.proxy import Proxy
 from support.servers import Server
@@ -107,7 +108,7 @@ async def test_nobody_looks_for_the_ends(namespace_id: str, server: Server, prox
         desk.open.set()
         async with desk.order.worker(concurrency=100):
             assert await Desk(waiting).order.execute_many([Order(number) for number in range(MANY)]) == receipts(MANY)
-    assert proxy.requests_with("wait_jobs") == 0
+    assert proxy.requests_with(load("wait_jobs").sha) == 0
 
 
 async def test_the_first_error_is_raised_at_once_and_the_other_jobs_go_on(desk: Desk, look: Look) -> None:
@@ -229,10 +230,54 @@ async def test_a_namespace_that_is_closed_ends_the_wait(
 
 async def test_inputs_of_which_one_job_is_made_give_its_output(desk: Desk) -> None:
     desk.open.set()
+    only = Dedup("the only one", ONE_DAY)
     async with desk.order.worker():
-        once = await desk.order.execute_many([Order(1), Order(2), Order(3)], throttle=Dedup("the only one", ONE_DAY))
+        once = await desk.order.execute_many([Order(1), Order(2), Order(3)], throttle=only)
         assert once == [Receipt(1, ["well"])] * 3
+        # it has ended, and is given however short the timeout
+        again = await desk.order.execute_many([Order(number) for number in range(MANY)], throttle=only, timeout=0)
+        assert again == [Receipt(1, ["well"])] * MANY
     assert desk.begun == [1]
+
+
+async def test_one_job_that_many_inputs_stand_for_is_looked_at_once(
+    namespace_id: str, server: Server, proxy: Proxy
+) -> None:
+    only = Dedup("the only one", ONE_DAY)
+    async with (
+        WorkflowNamespace(namespace_id, redis=proxy.url) as waiting,
+        WorkflowNamespace(namespace_id, redis=server.url) as working,
+    ):
+        desk = Desk(working)
+        job = await desk.order.run(Order(1), throttle=only)
+        outputs = asyncio.create_task(Desk(waiting).order.execute_many([Order(2)] * MANY, throttle=only))
+        look = f"{working.queues.base}:order:j:{job.id}"
+        runtime = await working.queues.runtime()
+        await wait_until(lambda: runtime.call.link.call("HEXISTS", look, "waiters"), PATIENCE)
+        desk.open.set()
+        async with desk.order.worker():
+            assert await outputs == [Receipt(1, ["well"])] * MANY
+    assert proxy.requests_with(load("wait_jobs").sha) == 1
+
+
+async def test_nothing_is_missed_where_the_channel_opens_again_as_the_jobs_are_added(
+    namespace_id: str, server: Server, proxy: Proxy
+) -> None:
+    async with (
+        WorkflowNamespace(namespace_id, redis=proxy.url) as waiting,
+        WorkflowNamespace(namespace_id, redis=server.url) as working,
+    ):
+        desk, order = Desk(working), Desk(waiting).order
+        desk.open.set()
+        inputs = [Order(number) for number in range(MANY)]
+        async with desk.order.worker(concurrency=100):
+            await order.execute(Order(1))
+            runtime = await waiting.queues.runtime()
+            for _ in range(3):
+                proxy.cut()
+                await wait_until(lambda: not runtime.waiters._subscription.is_open, PATIENCE)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nobody else is told
+                # of what has ended nothing is left to look at
+                assert await order.execute_many(inputs, result_ttl=0, timeout=PATIENCE) == receipts(MANY)
 
 
 async def test_an_output_that_cannot_be_read_is_an_error_in_its_place(

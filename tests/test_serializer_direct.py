@@ -1,6 +1,8 @@
 """An instance of plain fields is written and read without a walk through it: nobody can tell from what comes of it."""
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lanner.workflow.serializer import Reader, dumps, loads, register
+from lanner.workflow.serializer import Reader, classes, dumps, encode, loads, register
 
 
 @dataclass
@@ -208,6 +210,7 @@ GOOD = HEAD + "{}" + TAIL
         [f"{HEAD}{{}},{{}}{TAIL}", GOOD],
         [f"{HEAD}{{}},{TAIL}", GOOD],
         [GOOD, f'{HEAD}{{"a":[1{TAIL}', f"{HEAD}2]}}{TAIL}"],
+        [f'{HEAD}{{"x":[1{TAIL}', f"{HEAD}2]}}{TAIL}", f"{HEAD}{{}},{{}}{TAIL}"],
         [f"{GOOD}\n{GOOD}", f'{HEAD}{{"a":[1', f",2]}}{TAIL}"],
         ['{"JSON":{}' + TAIL, GOOD],
         [GOOD, '{"JSON":{}' + TAIL],
@@ -227,6 +230,57 @@ def test_what_is_written_is_the_same_on_both_ways(first: Any, second: Any, cls: 
     value = cls(first, second)
     # with a hint it is walked through
     assert came_of(lambda: dumps(value)) == came_of(lambda: dumps(value, hint=cls))
+
+
+class Counted(dict[str, Any]):
+    pass
+
+
+@pytest.mark.parametrize("kind", [OrderedDict, Counted, dict])
+@pytest.mark.parametrize("held", [float("nan"), 2**70, {1}, (1, 2), b"x", Empty(), {"a": 1}, "text"], ids=repr)
+def test_what_holds_the_fields_of_an_instance_may_be_of_any_kind(kind: Any, held: Any) -> None:
+    value = Laid(0)
+    value.__dict__ = kind(number=held)
+    assert dumps(value) == dumps(value, hint=Laid)
+
+
+class Own:
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override] # pyright: ignore[reportIncompatibleVariableOverride] - it is tested
+        return {"number": 99}
+
+
+@dataclass
+class Owned(Own):
+    number: int
+
+
+def test_what_a_class_says_its_attributes_are_is_not_asked_for() -> None:
+    value = Owned(1)
+    assert json.loads(dumps(value))["json"] == {"number": 1}
+    assert dumps(value) == dumps(value, hint=Owned)
+
+
+def test_what_is_registered_while_another_thread_finds_out_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class Secret:
+        number: int
+
+    asked, go_on, find = threading.Event(), threading.Event(), classes.dump_of
+
+    def find_slowly(kind: Any, cls: Any) -> Callable[[Any], Any]:
+        asked.set()
+        go_on.wait(30)
+        return find(kind, cls)
+
+    monkeypatch.setattr(encode, "dump_of", find_slowly)
+    finding = threading.Thread(target=lambda: dumps(Secret(1)))
+    finding.start()
+    assert asked.wait(30)
+    register(Secret, "direct.secret", lambda _: "***", lambda _: Secret(0))
+    go_on.set()
+    finding.join()
+    assert json.loads(dumps(Secret(1)))["json"] == "***"
 
 
 def test_a_class_that_is_registered_meanwhile_is_written_and_read_by_its_registration() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ..errors import ClosedError, JobError, RedisUnavailableError, SerializationError
 from .calling import MAYBE_DONE, NOTHING_DONE
-from .job import NOT_THERE, Job
+from .job import Job
 from .options import Duration
 from .scripts.adding import MOST_AT_ONCE, NewJob, Standing, count_at_once
 from .validation import duration_ms
@@ -104,9 +104,11 @@ async def execute_many(
     runtime, loop = await queue.namespace.runtime(), asyncio.get_running_loop()
     until = None if seconds is None else loop.time() + seconds
     crowd = _Crowd(queue, runtime, read, seconds or 0.0, return_exceptions=return_exceptions)
+    # the channel first: who waits is looked for when that opens again, and the jobs are not there yet
+    heard_of = [await runtime.heard_of(new, "waiters") for new in prepared]
     crowd.enter(prepared)
     try:
-        crowd.added(await send_many(queue, [await runtime.heard_of(new, "waiters") for new in prepared]))
+        await crowd.added(await send_many(queue, heard_of))
         timer = asyncio.timeout_at(until)
         try:
             async with timer:
@@ -151,13 +153,26 @@ class _Crowd(Generic[T]):
     def enter(self, prepared: Sequence[NewJob]) -> None:
         """Wait for jobs that are about to be added."""
         for new in prepared:
-            waiter = self._runtime.waiters.enter(self._queue.id, new.id, new.run)
-            waiter.failed = None if self._return_exceptions else self._note_failure
-            self._waiters.append(waiter)
+            self._waiters.append(self._enter(new.id, new.run, unsent=True))
 
-    def added(self, jobs: Sequence[Job]) -> None:
-        """They were added, or others stand in their places."""
+    def _enter(self, job_id: str, run: str, *, unsent: bool) -> Waiter:
+        waiter = self._runtime.waiters.enter(self._queue.id, job_id, run, unsent=unsent)
+        waiter.failed = None if self._return_exceptions else self._note_failure
+        return waiter
+
+    async def added(self, jobs: Sequence[Job]) -> None:
+        """They were added, or others stand in their places, which are looked at, however short the timeout."""
+        others: dict[tuple[str, str], Waiter] = {}
+        for place, job in enumerate(jobs):
+            waiter = self._waiters[place]
+            if job.run == waiter.run:
+                self._runtime.waiters.sent(waiter)
+                continue
+            self._runtime.waiters.leave(waiter)
+            other = others.get((job.id, job.run)) or self._enter(job.id, job.run, unsent=False)
+            self._waiters[place] = others[job.id, job.run] = other
         self._jobs.extend(jobs)
+        await self._runtime.waiters.look_first([*others.values()], self._queue.namespace.timeout)
 
     def leave(self) -> None:
         """Wait no longer."""
@@ -168,16 +183,10 @@ class _Crowd(Generic[T]):
         """Wait until all have ended, or one has failed."""
         self._raise_failure()
         while self._jobs:
-            job, waiter = self._jobs[0], self._waiters[0]
-            end = None
-            if job.run == waiter.run:
-                if not waiter.future.done():
-                    await self._pause(waiter.future)
-                end = waiter.future.result()
-            if end is None or end.state in NOT_THERE:
-                # another stands in its place, or a look after a gap in the subscription came before it did
-                end = await self._runtime.waiters.wait(self._queue.id, job.id, job.run)
-            self._take(end)
+            future = self._waiters[0].future
+            if not future.done():
+                await self._pause(future)
+            self._take(future.result())
         self._read_what_came()
 
     def give_up(self) -> None:
@@ -185,8 +194,7 @@ class _Crowd(Generic[T]):
         self._raise_failure()
         while self._jobs:
             future = self._waiters[0].future
-            end = future.result() if future.done() else None
-            self._take(None if end is None or end.state in NOT_THERE else end)
+            self._take(future.result() if future.done() else None)
         self._read_what_came()
 
     async def _pause(self, future: asyncio.Future[End]) -> None:
@@ -202,7 +210,7 @@ class _Crowd(Generic[T]):
             self._turn.set_result(None)
 
     def _note_failure(self, waiter: Waiter, end: End) -> None:
-        if self._failed is None and end.state not in NOT_THERE:
+        if self._failed is None:
             self._failed = waiter, end
             self._go_on()
 
@@ -239,7 +247,8 @@ class _Crowd(Generic[T]):
     def _keep(self, error: JobError | SerializationError) -> None:
         if not self._return_exceptions:
             raise _placed(error, len(self.values))
-        self.values.append(error)
+        # with its traceback it would keep all of this
+        self.values.append(error.with_traceback(None))
 
 
 def _placed(error: Exception, place: int) -> Exception:

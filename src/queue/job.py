@@ -22,6 +22,7 @@ from .options import Duration
 from .outcome import Failure
 from .scripts.controlling import cancel_job
 from .scripts.descending import ChildEntry, Policy, list_children, set_policy
+from .scripts.ending import NOT_THERE
 from .scripts.recording import send_event
 from .spec import Spec
 from .validation import check_choice, check_free_id, check_text, duration_ms
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .watch import Happening, Watch
 
 CHILDREN_AT_ONCE: Final = 200
-NOT_THERE: Final = ("missing", "replaced")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from .calling import Caller, Pauses
 from .link import NotSentError, UnansweredError
-from .scripts.ending import End, wait_jobs
+from .scripts.ending import NOT_THERE, End, wait_jobs
 
 MOST_AT_ONCE: Final = 100
 
@@ -19,7 +19,8 @@ class Waiter:
     """Somebody who waits for a life (``run`` empty: any) of a job, ``key`` its workflow and id.
 
     ``looked`` is called when its record was seen to go on, ``failed`` when it has ended without a result. The future is
-    done when the waiter has heard of the end, or waits no longer.
+    done when the waiter has heard of the end, or waits no longer. A job that is ``unsent`` cannot be missing: who has
+    ``missed`` it looks again when it is known to be there.
     """
 
     key: tuple[str, str]
@@ -28,9 +29,14 @@ class Waiter:
     looked: Callable[[], object] | None = None
     failed: Callable[[Waiter, End], object] | None = None
     timer: asyncio.TimerHandle | None = None
+    unsent: bool = False
+    missed: bool = False
 
     def hear(self, end: End) -> None:
-        """The job has ended."""
+        """The job has ended, or is not there."""
+        if self.unsent and end.state in NOT_THERE:
+            self.missed = True
+            return
         self.future.set_result(end)
         if self.failed is not None and end.state != "completed":
             self.failed(self, end)

@@ -11,7 +11,7 @@ import msgspec
 from ..errors import InvalidArgumentError, JobAlreadyExistsError
 from . import keys
 from .bulk import send_many
-from .job import NOT_THERE, Job
+from .job import Job
 from .limits import QueueLimits, pack_cap, pack_limiter_names, read_queue_limits
 from .listing import Listing
 from .names import new_names, new_nonce
@@ -20,6 +20,7 @@ from .options import UNSET, Duration, JobOptions, Unset, pack_options
 from .scheduling import Schedules
 from .scripts.adding import NewJob, Standing
 from .scripts.controlling import promote_job, remove_job, retry_job, set_paused
+from .scripts.ending import NOT_THERE
 from .scripts.recording import Checkpoint, append_log, record_steps, report_progress
 from .spec import Spec
 from .stream import Stream
@@ -231,15 +232,18 @@ class Queue(Listing, Stream):
         new = self.prepare(data, where, options)
         seconds = None if timeout is None else duration_ms(timeout, "timeout") / 1000
         runtime, loop = await self.namespace.runtime(), asyncio.get_running_loop()
-        began, waiter = loop.time(), runtime.waiters.enter(self.id, new.id, new.run)
+        began = loop.time()
+        # the channel first: who waits is looked for when that opens again, and the job is not there yet
+        heard_of = await runtime.heard_of(new, "waiters")
+        waiter = runtime.waiters.enter(self.id, new.id, new.run, unsent=True)
         try:
-            standing = await runtime.submit(await runtime.heard_of(new, "waiters"))
+            standing = await runtime.submit(heard_of)
             job = self.added(new, standing, if_exists)
             if seconds is not None:
                 waiter.time_out_at(loop, began + seconds)
-            # a look after a gap in the subscription may have come before the job did
-            if standing is None and (end := await job.end_of(waiter.future, seconds)).state not in NOT_THERE:
-                return job.result_of(end)
+            if standing is None:
+                runtime.waiters.sent(waiter)
+                return job.result_of(await job.end_of(waiter.future, seconds))
         finally:
             runtime.waiters.leave(waiter)
         left = None if seconds is None else max(began + seconds - loop.time(), 0)

@@ -88,16 +88,40 @@ class Waiters:
         finally:
             self.leave(waiter)
 
-    def enter(self, workflow: str, job_id: str, run: str) -> Waiter:
-        """Be told of an end from now on, until ``leave``."""
+    def enter(self, workflow: str, job_id: str, run: str, *, unsent: bool = False) -> Waiter:
+        """Be told of an end from now on, until ``leave``; of a job that is ``unsent`` say ``sent`` once it is there."""
         key = (workflow, job_id)
-        waiter = Waiter(key, run, self._loop.create_future())
+        waiter = Waiter(key, run, self._loop.create_future(), unsent=unsent)
         waiters = self._waiting.get(key)
         if waiters is None:
             self._waiting[key] = [waiter]
         else:
             waiters.append(waiter)
         return waiter
+
+    def sent(self, waiter: Waiter) -> None:
+        """A waiter's job is there: who looks and does not find it knows that it has gone."""
+        waiter.unsent = False
+        if waiter.missed and not waiter.future.done():
+            self._looker.look(waiter)
+
+    async def look_first(self, waiters: Sequence[Waiter], within: float) -> None:
+        """Look at the records of jobs that were there before, and wait for what is seen, so many seconds at most."""
+        left, seen = len(waiters), self._loop.create_future()
+
+        def one_was_seen(waiter: Waiter, _: object = None) -> None:
+            nonlocal left
+            if waiter.looked is not None:
+                waiter.looked, left = None, left - 1
+            if not left and not seen.done():
+                seen.set_result(None)
+
+        for waiter in waiters:
+            waiter.looked = partial(one_was_seen, waiter)
+            waiter.future.add_done_callback(partial(one_was_seen, waiter))
+            self._looker.look(waiter)
+        if waiters:
+            await asyncio.wait([seen], timeout=within)
 
     def leave(self, waiter: Waiter) -> None:
         """A waiter hears of ends no more; the last of a job that goes on takes the process off its record."""

@@ -74,8 +74,8 @@ LIVES: Final = (
         (
             ("redis.call('PEXPIRE', keyOf(base, workflow, 'j', id), ttl)", ""),
             ("redis.call('PEXPIRE', job, ttl)", ""),
-            ("call('PEXPIRE', job, kept)", "1"),
-            ("redis.call('PEXPIRE', jobs .. id, RESULT_TTL)", "1"),
+            ("call('PEXPIREAT', job, till)", "1"),
+            ("redis.call('PEXPIREAT', jobs .. id, till)", "1"),
         ),
         (MODEL,),
     ),

@@ -33,6 +33,9 @@ LONG_WAYS: Final[dict[str, Pieces]] = {
 WATCHED: Final[Pieces] = (
     ("redis.call('TIME')", "{ redis.call('GET', KEYS[1] .. ':now'), '0' }"),
     ("'PUBLISH'", "'RPUSH'"),
+    # what expires does so by the clock of the server
+    ("call('PEXPIREAT', job, till)", "call('PEXPIRE', job, RESULT_TTL)"),
+    ("call('PEXPIREAT', jobs .. id, till)", "call('PEXPIRE', jobs .. id, RESULT_TTL)"),
 )
 SAID: Final = 3  # fields of what is pushed about a job, behind what happened and its workflow
 MINUTE: Final = 60_000

@@ -1,12 +1,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from ..calling import Caller
 
 Role = Literal["waiters", "watchers"]
+NOT_THERE: Final = ("missing", "replaced")
 
 
 class End(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ import enum
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from types import GetSetDescriptorType
 from typing import Any, Protocol, cast, get_origin
 
 import msgspec
@@ -315,15 +316,23 @@ def manages_fields(cls: Any) -> bool:
     )
 
 
+def _has_own_ways(cls: Any) -> bool:
+    """Whether it is up to a class what its instances' attributes are."""
+    plain = (GetSetDescriptorType, type(None))
+    return cls.__getattribute__ is not object.__getattribute__ or not all(
+        isinstance(base.__dict__.get("__dict__"), plain) for base in cls.__mro__
+    )
+
+
 def dump_of(kind: Kind, cls: Any) -> Callable[[Any], Any]:
     """What dumps the instances of one class; what it gives may be the instance's own, and is not to be changed."""
-    if kind is not DATACLASSES or manages_fields(cls) or cls.__getattribute__ is not object.__getattribute__:
+    if kind is not DATACLASSES or manages_fields(cls) or _has_own_ways(cls):
         return kind.dump
     names = _dataclass_names(cls)
 
     def dump(value: Any) -> Any:
         fields = value.__dict__
-        return fields if tuple(fields) == names else kind.dump(value)
+        return fields if type_of(fields) is dict and tuple(fields) == names else kind.dump(value)
 
     return dump
 

@@ -29,14 +29,24 @@ class Registration:
 
 _by_class: dict[type, Registration] = {}
 _by_name: dict[str, Registration] = {}
+_generation = [0]
 _forget: list[Callable[[], None]] = []
 
 
 def until_registered(function: Callable[P, T]) -> Callable[P, T]:
     """Remember the answers of a function about classes, until one is registered."""
-    cached = lru_cache(maxsize=1024)(function)
-    _forget.append(cached.cache_clear)
-    return cast("Callable[P, T]", cached)
+
+    @lru_cache(maxsize=1024)
+    def remembered(*args: P.args, **kwargs: P.kwargs) -> T:
+        # what another thread has registered meanwhile may not be in the answer, and would never be
+        while True:
+            known = _generation[0]
+            answer = function(*args, **kwargs)
+            if _generation[0] == known:
+                return answer
+
+    _forget.append(remembered.cache_clear)
+    return cast("Callable[P, T]", remembered)
 
 
 def register(
@@ -83,6 +93,7 @@ def register(
     registration = Registration(cls, name, encode, decode)
     _by_class[cls] = registration
     _by_name[name] = registration
+    _generation[0] += 1
     for forget in _forget:
         forget()
     return cls

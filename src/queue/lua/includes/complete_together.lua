@@ -31,7 +31,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
       local status = applyOutcome(base, 'completed', workflow, id, token, result, '', now, over)
       statuses[#statuses + 1], done = string.rep('1', done) .. status, 0
       m = #ended
-    elseif call('PEXPIRE', job, kept) == 0 then
+    elseif call('PEXPIREAT', job, till) == 0 then
       -- there is no record
       statuses[#statuses + 1], done = string.rep('1', done) .. '0', 0
     else

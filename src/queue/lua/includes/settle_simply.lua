@@ -51,8 +51,10 @@ local function settleSimply()
   end
 
   if commits then
-    redis.call('ZADD', own .. 'completed', now + RESULT_TTL, id)
-    if redis.call('PEXPIRE', jobs .. id, RESULT_TTL) == 0 then
+    -- an instant: Redis makes one of a time to live, for its replicas
+    local till = string.format('%.0f', now + RESULT_TTL)
+    redis.call('ZADD', own .. 'completed', till, id)
+    if redis.call('PEXPIREAT', jobs .. id, till) == 0 then
       redis.call('ZREM', own .. 'completed', id)
       return nil
     end
