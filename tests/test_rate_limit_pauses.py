@@ -65,7 +65,7 @@ async def test_a_pause_never_shortens_an_earlier_one(server: Server, namespace_i
         queue = namespace.queue("calls")
         jobs = [await queue.add("long"), await queue.add("short")]
         async with queue.worker(handle, safety=SAFETY):
-            await wait_until(lambda: len(turns) == 2 and not client("EXISTS", f"{namespace.base}:active"))
+            await wait_until(lambda: len(turns) == 2 and not client("EXISTS", f"{namespace.base}:running"))
             seconds, _ = client("TIME")
             assert int(client("GET", pause)) / 1000 > int(seconds) + LONG.total_seconds() / 2
             await looked_in_vain(queue, client)

@@ -92,7 +92,7 @@ async def test_a_limiter_that_cannot_be_read_lets_nothing_start(
             job = await queue.add("x")
             await looked_in_vain(queue, client)
             assert await job.state() == "waiting"
-            assert client("ZCARD", f"{namespace.base}:active") == 0
+            assert client("EXISTS", f"{namespace.base}:running") == 0
             client("HDEL", stored, "override:limiters")
             await queue.resume()
             await job.wait(PATIENCE)

@@ -132,7 +132,7 @@ async def test_a_retry_is_a_start(server: Server, namespace_id: str, client: Cli
         job = await queue.add("x")
         async with queue.worker(handle, safety=SAFETY):
             await wait_until(lambda: client("LLEN", f"{namespace.base}:@limiter:api") == 2)
-            await wait_until(lambda: client("EXISTS", f"{namespace.base}:active") == 0)
+            await wait_until(lambda: client("EXISTS", f"{namespace.base}:running") == 0)
             await looked_in_vain(queue, client)
             record = await job.record()
     assert (record.state, record.attempt) == ("waiting", 3)
