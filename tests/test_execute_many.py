@@ -240,6 +240,16 @@ async def test_inputs_of_which_one_job_is_made_give_its_output(desk: Desk) -> No
     assert desk.begun == [1]
 
 
+async def test_inputs_of_which_one_job_is_made_are_late_together(desk: Desk) -> None:
+    only = Dedup("the only one", ONE_DAY)
+    job = await desk.order.run(Order(1), throttle=only)
+    ends = await desk.order.execute_many([Order(2)] * 5, throttle=only, timeout=0.05, return_exceptions=True)
+    assert [type(end) for end in ends] == [WaitTimeoutError] * 5
+    with pytest.raises(WaitTimeoutError):
+        await desk.order.execute_many([Order(2)] * 5, throttle=only, timeout=0.05)
+    await job.cancel()
+
+
 async def test_one_job_that_many_inputs_stand_for_is_looked_at_once(
     namespace_id: str, server: Server, proxy: Proxy
 ) -> None:

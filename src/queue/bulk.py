@@ -194,7 +194,8 @@ class _Crowd(Generic[T]):
         self._raise_failure()
         while self._jobs:
             future = self._waiters[0].future
-            self._take(future.result() if future.done() else None)
+            # several may stand for one job, and the first of them has left
+            self._take(future.result() if future.done() and not future.cancelled() else None)
         self._read_what_came()
 
     async def _pause(self, future: asyncio.Future[End]) -> None:
