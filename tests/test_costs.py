@@ -1,7 +1,9 @@
 """What a call costs does not grow with what waits: counted in commands that the server executes, not in time."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from lanner.queue import Completed, Namespace, Queue, RateLimit
 from lanner.queue.bulk import send_many
 from lanner.queue.queue import Added
-from lanner.queue.scripts.claiming import settle
+from lanner.queue.scripts.claiming import settle, sweep_claims
 from lanner.queue.scripts.recording import take_event
 from support.costs import executed
 from support.servers import PrivateServer
@@ -107,7 +109,8 @@ async def test_other_calls_cost_no_more_however_many_jobs_wait(own_server: Priva
 
 
 # what these read whole is bounded: fields of limits, checkpoints whose number and size were looked at, the fields of a
-# record, 50 departures, the workflows of the namespace, those of which jobs run, and those that its cap refuses
+# record, 50 departures, the workflows of the namespace, those of which jobs run,
+# and those that its cap refuses
 WHOLE_READS = {
     "read_limits": "HGETALL",
     "read_steps": "HGETALL",
@@ -186,3 +189,25 @@ async def test_groups_whose_limiter_changes_stand_in_line_again_however_many(own
             await namespace.store_limits("", "declared", {"limiters": "unset"})
             assert not client("EXISTS", f"{namespace.base}:q:throttled")
             assert client("ZCARD", f"{namespace.base}:q:ready") == 120
+
+
+async def test_what_runs_is_looked_at_in_portions_and_counted_once_a_call(own_server: PrivateServer) -> None:
+    names = [f"w{number}" for number in range(20)]
+    async with Namespace("n", redis=own_server.url, concurrency=1000) as namespace:
+        await namespace.store_limits("", "declared", namespace.declared)
+        call = (await namespace.runtime()).call
+        wants = [(name, 100) for name in names]
+        for name in names:
+            await namespace.queue(name).add_many(["x"] * 60)
+        with own_server.client() as client:
+            claiming = partial(settle, call, worker="gone", number=1, lease=1, total=400, outcomes=[], wants=wants)
+            settled, cost = await executed(client, claiming)
+            assert len(settled.claims) == 400
+            assert cost["hvals"] == 1
+            await asyncio.sleep(0.01)
+            # a lease is over for all, and no call looks at more of them than it takes back
+            sweeping = partial(sweep_claims, call, lease=60_000, interval=0, limit=50)
+            for _ in range(8):
+                swept, cost = await executed(client, sweeping)
+                assert len(swept.recovered) == 50
+                assert cost["hscan"] <= 4

@@ -319,7 +319,7 @@ class Model:
 
     # time
 
-    def sweep(self, lease: int, interval: int, limit: int) -> tuple[int, int, int] | None:
+    def sweep(self, lease: int, interval: int) -> tuple[int, int, int] | None:
         """Take back the claims whose lease is over: recovered, stalled, cancelled. None: it is too early."""
         if self.swept is not None and self.now - self.swept < interval:
             return None
@@ -327,9 +327,8 @@ class Model:
         expired = sorted(
             (job for job in self.having("active") if job.deadline <= self.now),
             key=lambda job: (job.deadline, f"{job.workflow}:{job.id}"),
-        )[:limit]
-        if len(expired) < limit:
-            self.swept = self.now
+        )
+        self.swept = self.now
         if away:
             for job in expired:
                 job.deadline = self.now + lease

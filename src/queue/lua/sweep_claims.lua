@@ -20,21 +20,22 @@ local now, swept = readClock(), keyOf(base, nil, 'swept')
 local last = tonumber(redis.call('GET', swept) or nil)
 if last and now - last < interval then return { {}, {}, 0, interval - (now - last) } end
 local ends = { recovered = {}, stalled = {}, cancelled = {} }
-local expired, more = expiredClaims(base, limit, now)
-local away = last and now - last > math.max(lease, interval)
+local expired, more, away = expiredClaims(base, limit, now, lease, last and now - last > math.max(lease, interval))
 for _, each in ipairs(expired) do
   if away then
     leaseAgain(base, each.workflow, each.id, each.claim, now + lease)
   else
     local ended = recoverClaim(base, each.workflow, each.id, now)
-    if ended then table.insert(ends[ended], each.workflow .. ':' .. each.id) end
+    if ended then table.insert(ends[ended], each.member) end
   end
 end
 if #expired > 0 then wakeCapped(base, now) end
-for _, workflow in ipairs(redis.call('SRANDMEMBER', keyOf(base, nil, 'workflows'), WORKFLOWS_AT_ONCE)) do
-  trimEnded(base, workflow, 'completed', now)
-  trimEnded(base, workflow, 'cancelled', now)
-  dropOutdated(base, workflow, now)
+if not more then
+  for _, workflow in ipairs(redis.call('SRANDMEMBER', keyOf(base, nil, 'workflows'), WORKFLOWS_AT_ONCE)) do
+    trimEnded(base, workflow, 'completed', now)
+    trimEnded(base, workflow, 'cancelled', now)
+    dropOutdated(base, workflow, now)
+  end
+  redis.call('SET', swept, string.format('%.0f', now))
 end
-if not more then redis.call('SET', swept, string.format('%.0f', now)) end
 return { ends.recovered, ends.stalled, #ends.cancelled, more and 0 or interval }

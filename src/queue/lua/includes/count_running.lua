@@ -1,7 +1,9 @@
 --- @include key_of
+--- @include running_total
 
 --- So many more jobs of a workflow (where it is negative: fewer) are claimed.
 local function countRunning(base, workflow, more)
   local running = keyOf(base, nil, 'running')
   if redis.call('HINCRBY', running, workflow, more) == 0 then redis.call('HDEL', running, workflow) end
+  if RUNNING.total then RUNNING.total = RUNNING.total + more end
 end

@@ -1,8 +1,11 @@
 --- @include key_of
+--- @include running_total
 
 --- How many jobs of all workflows are claimed.
 local function runningJobs(base)
-  local sum = 0
-  for _, number in ipairs(redis.call('HVALS', keyOf(base, nil, 'running'))) do sum = sum + number end
-  return sum
+  if not RUNNING.total then
+    RUNNING.total = 0
+    for _, number in ipairs(redis.call('HVALS', keyOf(base, nil, 'running'))) do RUNNING.total = RUNNING.total + number end
+  end
+  return RUNNING.total
 end
