@@ -105,10 +105,12 @@ async def execute_many(
     until = None if seconds is None else loop.time() + seconds
     crowd = _Crowd(queue, runtime, read, seconds or 0.0, return_exceptions=return_exceptions)
     # the channel first: who waits is looked for when that opens again, and the jobs are not there yet
-    heard_of = [await runtime.heard_of(new, "waiters") for new in prepared]
+    prepared = [await runtime.heard_of(new, "waiters") for new in prepared]
     crowd.enter(prepared)
     try:
-        await crowd.added(await send_many(queue, heard_of))
+        await crowd.added(await send_many(queue, prepared))
+        # of many jobs that is much, and the wait may be long
+        del prepared
         timer = asyncio.timeout_at(until)
         try:
             async with timer:
@@ -145,7 +147,6 @@ class _Crowd(Generic[T]):
         self._seconds = seconds
         self._return_exceptions = return_exceptions
         self._waiters: deque[Waiter] = deque()
-        self._jobs: deque[Job] = deque()
         self._came: list[str] = []
         self._failed: tuple[Waiter, End] | None = None
         self._turn: asyncio.Future[None] | None = None
@@ -171,7 +172,6 @@ class _Crowd(Generic[T]):
             self._runtime.waiters.leave(waiter)
             other = others.get((job.id, job.run)) or self._enter(job.id, job.run, unsent=False)
             self._waiters[place] = others[job.id, job.run] = other
-        self._jobs.extend(jobs)
         await self._runtime.waiters.look_first([*others.values()], self._queue.namespace.timeout)
 
     def leave(self) -> None:
@@ -182,7 +182,7 @@ class _Crowd(Generic[T]):
     async def hear_of_all(self) -> None:
         """Wait until all have ended, or one has failed."""
         self._raise_failure()
-        while self._jobs:
+        while self._waiters:
             future = self._waiters[0].future
             if not future.done():
                 await self._pause(future)
@@ -192,7 +192,7 @@ class _Crowd(Generic[T]):
     def give_up(self) -> None:
         """Take what has come of those that are left; the others are late."""
         self._raise_failure()
-        while self._jobs:
+        while self._waiters:
             future = self._waiters[0].future
             # several may stand for one job, and the first of them has left
             self._take(future.result() if future.done() and not future.cancelled() else None)
@@ -219,16 +219,20 @@ class _Crowd(Generic[T]):
         if self._failed is not None:
             waiter, end = self._failed
             place = len(self.values) + len(self._came) + self._waiters.index(waiter)
-            raise _placed(Job(self._queue, waiter.key[1], waiter.run).error_of(end), place)
+            raise _placed(self._job_of(waiter).error_of(end), place)
+
+    def _job_of(self, waiter: Waiter) -> Job:
+        return Job(self._queue, waiter.key[1], waiter.run)
 
     def _take(self, end: End | None) -> None:
         """The next job has ended, or (None) has not in time."""
-        job, waiter = self._jobs.popleft(), self._waiters.popleft()
+        waiter = self._waiters.popleft()
         self._runtime.waiters.leave(waiter)
         if end is not None and end.state == "completed":
             self._came.append(end.text)
             return
         self._read_what_came()
+        job = self._job_of(waiter)
         self._keep(job.late(self._seconds) if end is None else job.error_of(end))
 
     def _read_what_came(self) -> None:

@@ -207,9 +207,11 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         with self._sending("execute_many") as sending:
             prepared = await self._prepare_many("execute_many", inputs, options)
             sending.added_many(len(prepared))
-            return await execute_many(
+            executing = execute_many(
                 self.queue, prepared, self.payloads.read_outputs, timeout=timeout, return_exceptions=return_exceptions
             )
+            del prepared
+            return await executing
 
     async def run_and_watch(
         self, input: InputT, /, **options: Unpack[RunOptions]
