@@ -66,6 +66,8 @@ def split_options(
     trace: str,
 ) -> tuple[Added, dict[str, Any]]:
     """Which job it is, and the options that are left. It carries ``trace``, the caller's trace context."""
+    if not options:
+        return Added(group=group, run_in=run_in, run_at=run_at, trace=trace), {}
     rest: dict[str, Any] = dict(options)
     rest.pop("group", None)
     where = Added(

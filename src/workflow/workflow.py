@@ -456,7 +456,7 @@ class Workflow(QueueControls, Generic[InputT, OutputT, ProgressT]):
         run_in: Duration | None = None,
         run_at: datetime | None = None,
     ) -> tuple[Added, dict[str, Any]]:
-        group = await self._group_for(value, options.get("group"))
+        group = options.get("group") if self._group_of is None else await self._group_for(value, options.get("group"))
         return split_options(options, group, run_in, run_at, trace=self._namespace.telemetry.carried())
 
     async def _group_for(self, value: InputT, given: str | None) -> str | None:
