@@ -38,7 +38,7 @@ CHECKS: dict[str, list[tuple[str, str]]] = {
             "own.group > 0",
         ),
         ("slotsOf(base, workflow, group) < limits.group", "limits.group > 0"),
-        ("runs < most and", "true and"),
+        ("if runs < most then", "if true then"),
         ("runs + 1 >= most", "false"),
     ],
 }

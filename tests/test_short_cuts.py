@@ -316,6 +316,20 @@ def test_an_outcome_that_comes_twice_in_a_call_counts_once(
         assert story.everywhere("LLEN", ":@waiting:me") == [int(first == "completed")] * len(story.ways)
 
 
+@pytest.mark.parametrize(
+    "option", ['"result_ttl":900000', '"expires":600000', '"priority":1', '"timeout":1,"result_ttl":0']
+)
+@pytest.mark.parametrize("group", ["g", "a,b"])
+def test_options_of_a_job_that_has_a_group_count(server: Server, namespace_id: str, group: str, option: str) -> None:
+    with telling(server, namespace_id, 0) as story:
+        spec = f',"group":"{group}",{option}}}'
+        story.produce("add", ["a", spec, "", "live", "", "", 2, "j1", "nonce", "data", "j2", "nonce", "data"])
+        story.send(["worker", 3, 30_000, 1, 0, "a", 1])
+        story.compare()
+        story.send(["worker", 6, 30_000, 1, 1, "completed", "a", "worker:3", "", 1, "j1", '"text"', "nonce", "a", 1])
+        story.compare()
+
+
 def test_who_leaves_work_behind_wakes_another(server: Server, namespace_id: str) -> None:
     with telling(server, namespace_id, 0) as story:
         story.produce("add", ["a", "}", "", "live", "", "", 3, *(f"{part}{n}" for n in range(3) for part in "jnd")])

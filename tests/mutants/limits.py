@@ -47,7 +47,7 @@ LIMITS: Final = (
                 "own.group > 0",
             ),
             ("slotsOf(base, workflow, group) < limits.group", "limits.group > 0"),
-            ("runs < most and", "true and"),
+            ("if runs < most then", "if true then"),
             ("runs + 1 >= most", "false"),
         ),
         (f"{FILLED}[group]", NESTED, MODEL),

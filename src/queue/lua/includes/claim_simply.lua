@@ -19,28 +19,33 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
   -- as texts: a number is written anew for each command
   local started, prefix = string.format('%.0f', now), workflow .. ':'
   local head = string.format('%s %s %.0f ', token, started, now + lease)
-  local entries, n, c, tries, most, full = {}, 0, #claimed, 0, readLimits(base, workflow).group, {}
+  local entries, n, c, tries, most, full, emptied = {}, 0, #claimed, 0, readLimits(base, workflow).group, {}, {}
   while n < 2 * room and tries < room + UNCLAIMABLE_AT_ONCE do
     local popped = call('ZPOPMIN', ready, room - n / 2)
     if not popped[1] then break end
-    local counts, g = nil, 0
+    local counts, groups, g = nil, nil, 0
     -- the best place of a group that stands in line again: what was popped from behind it goes back
     local soonest = math.huge
     for i = 1, #popped, 2 do
       tries = tries + 1
-      local id, place, group, runs = sub(popped[i], 3), popped[i + 1], nil, nil
+      local id, place, group, runs, line = nil, popped[i + 1], nil, nil, nil
       if byte(popped[i]) == GROUP then
         if not counts then
-          local groups = {}
+          groups = {}
           for k = i, #popped, 2 do
             if byte(popped[k]) == GROUP then groups[#groups + 1] = sub(popped[k], 3) end
           end
           counts = call('HMGET', slots, unpack(groups))
         end
         g = g + 1
-        group, runs = id, counts[g] and tonumber(counts[g]) or 0
-        local first = runs < most and call('ZPOPMIN', waiting .. id) or {}
-        id, place = first[1], first[2]
+        group, runs = groups[g], counts[g] and tonumber(counts[g]) or 0
+        line = waiting .. group
+        if runs < most then
+          local first = call('ZPOPMIN', line)
+          id, place = first[1], first[2]
+        end
+      else
+        id = sub(popped[i], 3)
       end
       local job, claim = id and jobs .. id, nil
       if job then claim = claimUnstarted(job, call('HGETALL', job), index, id, place, group, head, started, claims) end
@@ -61,7 +66,8 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
       end
       if group and claim and runs + 1 >= most then
         -- it was popped from the line, and does not stand in it again
-        full[#full + 1] = group
+        local f = #full + 1
+        full[f], emptied[f] = group, line
       elseif group then
         soonest = math.min(soonest, maintainGroup(base, workflow, group) or soonest)
       end
@@ -72,7 +78,7 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
     end
   end
   takeSlots(slots, taken)
-  forgetGroups(base, workflow, full)
+  forgetGroups(base, workflow, full, emptied)
   if entries[1] then enterActive(base, workflow, entries) end
   return n / 2
 end

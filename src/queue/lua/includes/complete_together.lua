@@ -22,7 +22,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
   for i = first, last, 3 do ids[#ids + 1] = args[i] end
   local claims, told, ran, behind = call('HMGET', active, unpack(ids)), {}, nil, nil
   local released, ended = {}, over.ended[workflow] or {}
-  local n, m, done = 0, #ended, 0
+  local n, m, done, freed, same, to = 0, #ended, 0, nil, nil, nil
   over.ended[workflow] = ended
   for at, id in ipairs(ids) do
     local i, job, claim = first + 3 * (at - 1), jobs .. id, claims[at]
@@ -49,16 +49,23 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
       local more = find(claim, ' ', behind, true)
       if more then
         local line = find(claim, '\n', more, true)
-        local waiters = sub(claim, more + 1, line and line - 1 or -1)
         if line then
-          local group, freed = sub(claim, line + 1), over.freed[workflow]
-          if freed then freed[#freed + 1] = group else over.freed[workflow] = { group } end
+          if not freed then
+            freed = over.freed[workflow] or {}
+            over.freed[workflow] = freed
+          end
+          freed[#freed + 1] = sub(claim, line + 1)
         end
-        if waiters ~= '' and #result > PUBLISHED_WHOLE then
+        local waiters = line ~= more + 1 and sub(claim, more + 1, line and line - 1 or -1)
+        if waiters and #result > PUBLISHED_WHOLE then
           sayEnd(base, waiters, 'completed', workflow, id, result, args[i + 2], true)
-        elseif waiters ~= '' then
-          local to = told[waiters]
-          if to then to[#to + 1] = i else told[waiters] = { i } end
+        elseif waiters then
+          -- most often all have the same
+          if waiters ~= same then
+            same, to = waiters, told[waiters] or {}
+            told[waiters] = to
+          end
+          to[#to + 1] = i
         end
       end
     end

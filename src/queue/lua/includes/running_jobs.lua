@@ -3,9 +3,11 @@
 
 --- How many jobs of all workflows are claimed.
 local function runningJobs(base)
-  if not RUNNING.total then
-    RUNNING.total = 0
-    for _, number in ipairs(redis.call('HVALS', keyOf(base, nil, 'running'))) do RUNNING.total = RUNNING.total + number end
+  local sum = RUNNING_TOTAL.is
+  if not sum then
+    sum = 0
+    for _, number in ipairs(redis.call('HVALS', keyOf(base, nil, 'running'))) do sum = sum + number end
+    RUNNING_TOTAL.is = sum
   end
-  return RUNNING.total
+  return sum
 end

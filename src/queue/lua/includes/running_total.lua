@@ -1,2 +1,2 @@
 --- How many jobs of all workflows are claimed, once it was looked up in this script.
-local RUNNING = { total = nil }
+local RUNNING_TOTAL = { is = nil }
