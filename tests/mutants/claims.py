@@ -74,7 +74,7 @@ CLAIMS: Final = (
         "sweep_claims",
         "last and now - last > math.max(lease, interval)",
         "false",
-        f"{RECOVERY}::test_where_nobody_has_swept_for_long_workers_get_one_more_lease",
+        "test_sweeps.py::test_where_nobody_has_swept_for_long_workers_get_one_more_lease",
     ),
     script(
         "an event of a sender counts once",
