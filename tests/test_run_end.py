@@ -187,10 +187,9 @@ async def test_a_run_that_is_ended_before_it_starts_does_not_start(threads: Thre
     end(job, reason)
     assert_ended(await run.execute(), reason)
 
-    run = job.claim()
-    outcome = run.start()
+    told = job.start()
     end(job, reason)
-    assert_ended(await outcome, reason)
+    assert_ended(await told.outcome, reason)
     assert busy.seen == []
 
 
@@ -376,16 +375,15 @@ async def test_who_waits_for_a_run_and_is_cancelled_ends_it(threads: Threads) ->
     assert job.run.ended is EndReason.SHUTDOWN
 
 
-async def test_a_run_whose_outcome_nobody_awaits_any_more_can_still_be_ended(threads: Threads) -> None:
+async def test_a_run_whose_outcome_nobody_awaits_can_be_ended(threads: Threads) -> None:
     busy = Busy()
 
     async def workflow(ctx: Context[None]) -> None:
         await ctx.step.do("busy", busy.step)
 
     job = MemoryJob(workflow, threads=threads)
-    outcome = job.claim().start()
+    job.claim().start()
     await busy.begun.wait()
-    outcome.cancel()
     end(job, EndReason.SHUTDOWN)
     await wait_until(lambda: busy.seen == ["step cut"])
     assert job.run.ended is EndReason.SHUTDOWN
@@ -429,10 +427,10 @@ async def test_a_loop_that_is_torn_down_leaves_no_run_without_an_outcome(threads
         await ctx.step.wait("long", HOUR)
 
     others = asyncio.all_tasks()
-    outcome = MemoryJob(workflow, threads=threads).claim().start()
+    told = MemoryJob(workflow, threads=threads).start()
     for task in asyncio.all_tasks() - others:
         task.cancel()  # before its first step
-    assert isinstance(await outcome, Retry)
+    assert isinstance(await told.outcome, Retry)
 
 
 async def test_an_error_while_cleaning_up_is_logged_and_changes_nothing(

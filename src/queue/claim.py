@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -18,6 +18,13 @@ class EndReason(StrEnum):
     CANCELLED = "cancelled"
     SHUTDOWN = "shutdown"
     TIMEOUT = "timeout"
+
+
+class Concludes:
+    """What a handler gives that will say by ``Claim.conclude`` that it is over."""
+
+
+CONCLUDES: Final = Concludes()
 
 
 class ClaimRun(Protocol):
@@ -51,7 +58,6 @@ class Claim(msgspec.Struct, eq=False, kw_only=True):
         spared: Reasons that do not end it: its end is decided already, and what is left of it is not to be cut short.
         settled: Called once its outcome is committed, with that; not when the claim was lost.
         ending: Called when the worker ends the run.
-        concludes: Whether what runs it says by ``conclude`` that it is over, a turn of the loop before its future does.
         over: Called when it is over, with what came of it; None: it is.
         redis_ms: Redis' time at the claim, in milliseconds since the epoch.
         claimed_at: The same instant by the monotonic clock, in seconds.
@@ -72,7 +78,6 @@ class Claim(msgspec.Struct, eq=False, kw_only=True):
     spared: frozenset[EndReason] = frozenset()
     settled: Callable[[Outcome], None] | None = None
     ending: Callable[[Claim], None] | None = None
-    concludes: bool = False
     over: Callable[[Claim, Outcome | BaseException], None] | None = None
     _run: ClaimRun | None = None
 

@@ -1,8 +1,9 @@
-"""The jobs in a worker's hands: each has a future that ends in an outcome."""
+"""The jobs in a worker's hands, and what their runs end in."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import keys
 from .calling import Caller, Pauses
-from .claim import Claim, EndReason
+from .claim import Claim, Concludes, EndReason
 from .deciding import decide
 from .lease import LeaseKeeper
 from .link import NotSentError, UnansweredError
@@ -27,6 +28,7 @@ class Runs:
 
     Attributes:
         outbox: Outcomes that wait to be committed.
+        answered: Called with a claim whose outcome has been committed, or is refused.
     """
 
     def __init__(self, handlers: Mapping[str, Handler], leases: LeaseKeeper, *, clean_up: float, call: Caller) -> None:
@@ -35,15 +37,17 @@ class Runs:
         self._leases = leases
         self._clean_up = clean_up
         self._call = call
-        self._running: dict[Claim, asyncio.Future[Any]] = {}
+        # with what is awaited, if anything is
+        self._running: dict[Claim, asyncio.Future[Any] | None] = {}
         self._decided: set[Claim] = set()
         self._of_workflow: dict[str, int] = dict.fromkeys(handlers, 0)
         self._ending, self._over = self._watch_end, self._ended
         self._timers: dict[Claim, asyncio.TimerHandle] = {}
-        self._idle = asyncio.Event()
-        self._idle.set()
+        # set when fewer run, where anybody waits for that
+        self._fewer: asyncio.Event | None = None
         self._early: dict[str, list[list[str]]] = {}
         self.outbox: list[tuple[Claim, Outcome]] = []
+        self.answered: Callable[[Claim], None] = leases.let_go
         self.changed: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
@@ -68,27 +72,33 @@ class Runs:
 
     async def idle(self) -> None:
         """Wait until nothing runs."""
-        await self._idle.wait()
+        await self._until(lambda: not self._running)
+
+    async def _until(self, over: Callable[[], bool]) -> None:
+        while not over():
+            self._fewer = self._fewer or asyncio.Event()
+            self._fewer.clear()
+            await self._fewer.wait()
 
     def begin(self, claim: Claim, *, unread: bool = False) -> None:
         """Run a claim; the checkpoints of an ``unread`` one are to be read first."""
         self._leases.hold(claim)
         self._of_workflow[claim.workflow] += 1
-        if not self._running:
-            self._idle.clear()
+        self._running[claim] = None
         claim.ending, claim.over = self._ending, self._over
         if claim.spec.timeout:
             loop = asyncio.get_running_loop()
             self._timers[claim] = loop.call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
         answer = self._answer(claim, unread=unread)
+        if isinstance(answer, Concludes):
+            return
         if isinstance(answer, asyncio.Future):
             running = answer
-            if not claim.concludes:
-                answer.add_done_callback(partial(self._answered, claim))
+            answer.add_done_callback(partial(self._answered, claim))
         else:
             running = asyncio.create_task(self._await(claim, answer))
             running.add_done_callback(partial(self._task_ended, claim, answer))
-        # it may have failed before it began, or the loop makes eager tasks
+        # unless the loop makes eager tasks
         if claim.over is not None:
             self._running[claim] = running
 
@@ -96,10 +106,6 @@ class Runs:
         """Give a claim back without running it."""
         self._leases.hold(claim)
         self._conclude(claim, Released())
-
-    def answered(self, claim: Claim) -> None:
-        """The outcome of a claim has been committed, or is refused."""
-        self._leases.let_go(claim)
 
     def control(self, news: list[str]) -> None:
         """News of a running job, from the control list: what, workflow, job, token, text."""
@@ -129,16 +135,14 @@ class Runs:
         """
         for claim in tuple(self._running):
             claim.end(EndReason.SHUTDOWN)
-        tasks = [task for claim, task in self._running.items() if claim not in self._decided]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._clean_up + 1)
-        while held := [task for claim, task in self._running.items() if claim.count_threads() and not task.done()]:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._clean_up + 1):
+                await self._until(lambda: self._running.keys() <= self._decided)
+        while held := {claim for claim in self._running if claim.count_threads()}:
             logger.warning("waiting for %d jobs whose threads cannot be ended", len(held))
-            await asyncio.wait(held)
-        # the outcomes of those that are done get into the outbox in the loop's next turn
-        await asyncio.sleep(0)
+            await self._until(lambda: held.isdisjoint(self._running))
 
-    def _answer(self, claim: Claim, *, unread: bool) -> Awaitable[Any]:
+    def _answer(self, claim: Claim, *, unread: bool) -> Awaitable[Any] | Concludes:
         try:
             return self._read_first(claim) if unread else self._handlers[claim.workflow](claim)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
@@ -152,7 +156,10 @@ class Runs:
         assert task is not None  # noqa: S101 - it is one
         claim.run_by(_TaskRun(task))
         try:
-            outcome = _outcome_of(claim, await answer)
+            result = await answer
+            if isinstance(result, Concludes):
+                return
+            outcome = _outcome_of(claim, result)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
             outcome = _outcome_of_error(claim, error)
         self._ended(claim, outcome)
@@ -180,8 +187,11 @@ class Runs:
         self._of_workflow[claim.workflow] -= 1
         self._conclude(claim, _outcome_of_error(claim, result) if isinstance(result, BaseException) else result)
         claim.let_go()
-        if not self._running:
-            self._idle.set()
+        self._tell_of_fewer()
+
+    def _tell_of_fewer(self) -> None:
+        if self._fewer is not None:
+            self._fewer.set()
 
     def _conclude(self, claim: Claim, outcome: Outcome) -> None:
         """A claim has its outcome; one that was lost, or had one before, has none to commit."""
@@ -190,9 +200,10 @@ class Runs:
             logger.warning(
                 "job %r of workflow %r was taken over, or removed: its run here is discarded", claim.id, claim.workflow
             )
-        elif claim not in self._decided:
+        elif claim in self._decided:
+            self._decided.discard(claim)
+        else:
             self.outbox.append((claim, outcome))
-        self._decided.discard(claim)
         self.changed()
 
     def _watch_end(self, claim: Claim) -> None:
@@ -213,8 +224,9 @@ class Runs:
         self.outbox.append((claim, _outcome_of_end(claim, Released())))
         self._decided.add(claim)
         self.changed()
+        self._tell_of_fewer()
 
-    async def _read_first(self, claim: Claim) -> Outcome | str | None:
+    async def _read_first(self, claim: Claim) -> Outcome | str | Concludes | None:
         """Run a claim after its checkpoints, which were too many to come with it."""
         pauses = Pauses()
         while True:
@@ -223,7 +235,8 @@ class Runs:
                 break
             except (NotSentError, UnansweredError):
                 await asyncio.sleep(pauses.next())
-        return await self._handlers[claim.workflow](claim)
+        answer = self._handlers[claim.workflow](claim)
+        return answer if isinstance(answer, Concludes) else await answer
 
 
 class _TaskRun:

@@ -25,13 +25,13 @@ from .sweep import Sweep
 from .validation import check_cap, check_choice, check_function, check_id, check_int, duration_ms
 
 if TYPE_CHECKING:
-    from .claim import Claim
+    from .claim import Claim, Concludes
     from .namespace import Namespace
     from .outcome import Outcome
 
 logger: Final = logging.getLogger(__name__)
 
-Handler = Callable[["Claim"], Awaitable["Outcome | str | None"]]
+Handler = Callable[["Claim"], "Awaitable[Outcome | str | None] | Concludes"]
 MOST_SLOTS: Final = 10_000
 # how long a run may clean up after it was ended, and the last commit may take
 CLEAN_UP: Final = 5.0
@@ -46,8 +46,9 @@ class Worker:
     Args:
         namespace: Where the queues are.
         handlers: The handler of each queue, by its id. It gets the ``Claim`` and returns the result as text (or an
-            ``Outcome``). One that is awaited has a task, which is cancelled when the job is to end; one that gives a
-            future instead has none, and sees to that itself: ``claim.run_by``.
+            ``Outcome``). One that is awaited has a task, which is cancelled when the job is to end. One that gives a
+            future instead has none, and sees to that itself: ``claim.run_by``; one that gives ``CONCLUDES`` calls
+            ``claim.conclude`` besides.
         concurrency: How many jobs at once.
         ceilings: How many of one queue at once, where that is fewer.
         limits: What each queue declares in Redis, by its id: see ``Queue.declared``.

@@ -92,13 +92,7 @@ class Driver:
             quiet=QUIET,
         )
         run = Run(
-            program,
-            value,
-            job_id=entry.id,
-            spec=entry.spec,
-            failures=entry.failures,
-            journal=entry.record.claim(),
-            loop=asyncio.get_running_loop(),
+            program, value, entry.id, entry.spec, entry.failures, entry.record.claim(), asyncio.get_running_loop()
         )
         outcome = await self._outcome_of(entry, run)
         if run.ended is EndReason.LOST:

@@ -6,11 +6,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from ..errors import JobFailedError
-from ..queue.claim import Claim, EndReason
+from ..queue.claim import CONCLUDES, Claim, Concludes, EndReason
 from ..queue.deciding import decide
 from ..queue.job import Job as QueueJob
-from ..queue.outcome import Failed, Failure, Limited, Outcome, Retry
+from ..queue.outcome import Completed, Failed, Failure, Limited, Outcome, Retry
 from ..queue.seldom import Seldom
 from ..queue.worker import CLEAN_UP
 from .claim_journal import ClaimJournal
@@ -61,18 +63,14 @@ class Attempts:
         self.loop = asyncio.get_running_loop()
         self.observer = self.workflow.observer()
 
-    def __call__(self, claim: Claim) -> asyncio.Future[Outcome]:
-        """Run a claim, to its outcome."""
-        claim.concludes = True
+    def __call__(self, claim: Claim) -> Concludes:
+        """Run a claim, which is concluded with its outcome."""
         attempt = Attempt(self, claim)
         try:
-            return attempt.start()
+            attempt.start()
         except BaseException as error:  # noqa: BLE001 - what fails before the function runs fails its job
-            outcome = attempt.failed(error)
-            attempt.finish(outcome)
-            future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            future.set_result(outcome)
-            return future
+            attempt.finish(attempt.failed(error))
+        return CONCLUDES
 
     def tell_of_limiter(self, claim: Claim, limiter: str) -> None:
         """A run was told to slow down by a limiter that does not hold for it; said now and then."""
@@ -98,21 +96,18 @@ class Attempts:
             )
 
 
-class Attempt:
+class Attempt(msgspec.Struct, eq=False):
     """One attempt at a claimed job: what its run and its claim tell each other."""
 
-    __slots__ = ("_attempts", "_claim", "_error", "_observed", "_run")
+    attempts: Attempts
+    claim: Claim
+    _run: Run | None = None
+    _observed: ObservedAttempt | None = None
+    _error: BaseException | None = None
 
-    def __init__(self, attempts: Attempts, claim: Claim) -> None:
-        self._attempts = attempts
-        self._claim = claim
-        self._observed: ObservedAttempt | None = None
-        self._run: Run | None = None
-        self._error: BaseException | None = None
-
-    def start(self) -> asyncio.Future[Outcome]:
+    def start(self) -> None:
         """Start the run."""
-        attempts, claim = self._attempts, self._claim
+        attempts, claim = self.attempts, self.claim
         recorder, loop = attempts.recorder, attempts.loop
         assert recorder is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
         assert loop is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
@@ -131,45 +126,53 @@ class Attempt:
         )
         if claim.steps and run.undoing:
             claim.spared = SPARED
-        future = run.start() if self._observed is None else self._observed.begin(run.start)
+        if self._observed is None:
+            run.start()
+        else:
+            self._observed.begin(run.start)
         claim.run_by(self)
-        return future
 
     def failed(self, error: BaseException) -> Outcome:
         """What it ends in that has not started."""
         self._error = error
         if self._run is None:
             # an input that does not fit is read no better by another attempt: a person has to mend it, and retry
-            self._attempts.tell_of_unread(self._claim, error)
+            self.attempts.tell_of_unread(self.claim, error)
             return Failed(Failure.of(error))
-        return decide(error, self._claim.spec, self._claim.failures)
+        return decide(error, self.claim.spec, self.claim.failures)
 
     def finish(self, outcome: Outcome) -> None:
         """It has ended: conclude with the outcome as it is committed."""
+        run = self._run
+        watched = self._observed is not None or self.attempts.callbacks.wants_failures
+        if type(outcome) is Completed and not watched and run is not None and run.ended is None:
+            # most are like this, and there is nothing to notice
+            self.claim.conclude(outcome)
+            return
         try:
             result: Outcome | BaseException = self._noticed(outcome)
         except BaseException as error:  # noqa: BLE001 - what fails after the function ran fails its job
             result = error
-        self._claim.conclude(result)
+        self.claim.conclude(result)
 
     def _noticed(self, outcome: Outcome) -> Outcome:
-        claim, run = self._claim, self._run
+        claim, run = self.claim, self._run
         if run is not None:
             self._error = self._error or run.error
             if run.ended is EndReason.LOST:
                 claim.end(EndReason.LOST)
-        if isinstance(outcome, Limited) and outcome.limiter not in ("", *self._attempts.workflow.queue.limiters):
-            self._attempts.tell_of_limiter(claim, outcome.limiter)
+        if isinstance(outcome, Limited) and outcome.limiter not in ("", *self.attempts.workflow.queue.limiters):
+            self.attempts.tell_of_limiter(claim, outcome.limiter)
         if self._observed is not None:
             self._observed.ended(outcome, lost=claim.ended is EndReason.LOST)
-        if self._observed is not None or self._attempts.callbacks.wants_failures:
+        if self._observed is not None or self.attempts.callbacks.wants_failures:
             claim.settled = self._settled
-        return self._attempts.workflow.notes.write_outcome(outcome)
+        return self.attempts.workflow.notes.write_outcome(outcome)
 
     def end(self, reason: EndReason) -> None:
         """The worker ends the run."""
         if self._run is not None:
-            self._run.end(reason, self._run.notes.read(self._claim.detail))
+            self._run.end(reason, self._run.notes.read(self.claim.detail))
 
     def event_arrived(self, name: str) -> None:
         """An event has arrived for the job."""
@@ -182,13 +185,13 @@ class Attempt:
 
     def _settled(self, outcome: Outcome) -> None:
         """The outcome has been committed: tell of it."""
-        claim, error = self._claim, self._error
+        claim, error = self.claim, self._error
         undoing = self._run is not None and self._run.undoing
         if self._observed is not None:
             self._observed.settled(outcome, goes_on=isinstance(outcome, Failed) and outcome.undo > 0 and not undoing)
         if not isinstance(outcome, (Failed, Retry)) or (isinstance(outcome, Failed) and undoing):
             return  # everything is undone after a failure that was told of then
-        workflow = self._attempts.workflow
+        workflow = self.attempts.workflow
         if error is None:
             failure = outcome.failure.with_texts(workflow.notes.read)
             error = JobFailedError(
@@ -198,7 +201,7 @@ class Attempt:
                 message=failure.message,
                 traceback=failure.traceback,
             )
-        self._attempts.callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
+        self.attempts.callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
 
 
 def program_of(

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextvars
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from ..errors import StepError
 from .journal import Kind
@@ -104,41 +106,37 @@ class Call:
 here: contextvars.ContextVar[Scope | Call | None] = contextvars.ContextVar("lanner_step", default=None)
 
 
-class Calls:
+class Calls(msgspec.Struct, eq=False):
     """The open calls of one run.
 
     Attributes:
+        owner: The run; None: it is over, and nobody listens any more.
         recorded: Checkpoints by step path: those of earlier attempts, and those of this one that may be needed.
+        loop: The event loop that the run is in.
+        quiet: For how long, in seconds, waits must have been all that is left before the run sleeps for them.
         open: The calls that have not returned.
         threads: How many threads run for the run, other than that of a plain workflow.
         ended: Why no call begins any more, for the text of the signal; empty while they do.
         returned: Whether the run has returned: calls begin only in steps that it left open.
     """
 
-    __slots__ = ("_activity", "_busy", "_called", "_last", "_loop", "_owner", "_parked", "_quiet", "_refused", "_root",
-                 "_watch",
-                 "ended", "open", "recorded", "returned", "threads")  # fmt: skip
-
-    def __init__(
-        self, owner: Owner, recorded: Mapping[str, str], loop: asyncio.AbstractEventLoop, quiet: float = QUIET
-    ) -> None:
-        self._owner: Owner | None = owner
-        self.recorded = dict(recorded)
-        # dicts, which are nothing to the garbage collector while they are empty, as sets are not
-        self.open: dict[Call, None] = {}
-        self.threads = 0
-        self.ended = ""
-        self.returned = False
-        self._refused = 0
-        self._quiet = quiet
-        self._loop = loop
-        self._root: Scope | None = None
-        self._busy = 0
-        self._parked: dict[Call, None] = {}
-        self._called: dict[str, int] = {}
-        self._activity = 0
-        self._last = 0.0
-        self._watch: asyncio.Handle | None = None
+    owner: Owner | None
+    recorded: dict[str, str]
+    loop: asyncio.AbstractEventLoop
+    quiet: float = QUIET
+    # dicts, which are nothing to the garbage collector while they are empty, as sets are not
+    open: dict[Call, None] = {}
+    threads: int = 0
+    ended: str = ""
+    returned: bool = False
+    _refused: int = 0
+    _root: Scope | None = None
+    _busy: int = 0
+    _parked: dict[Call, None] = {}
+    _called: dict[str, int] = {}
+    _activity: int = 0
+    _last: float = 0.0
+    _watch: asyncio.Handle | None = None
 
     @property
     def parked(self) -> Collection[Call]:
@@ -255,13 +253,13 @@ class Calls:
         self._moved()
         if self._parked:
             self.watch()
-        elif self.returned and not self.open and self._owner is not None:
-            self._owner.settle()
+        elif self.returned and not self.open and self.owner is not None:
+            self.owner.settle()
 
     async def park(self, call: Call, delay: float | None) -> None:
         """Wait for some seconds (None: for ever) or until the call is told; other steps of the run may go on."""
-        call.waiter = waiter = self._loop.create_future()
-        timer = None if delay is None else self._loop.call_later(delay, _wake, waiter)
+        call.waiter = waiter = self.loop.create_future()
+        timer = None if delay is None else self.loop.call_later(delay, _wake, waiter)
         self._parked[call] = None
         self._busy -= 1
         self.watch()
@@ -285,15 +283,15 @@ class Calls:
     def watch(self) -> None:
         """If waits are all that is left, see whether it stays so."""
         if self._parked and not self._busy and not self.threads and self._watch is None:
-            self._last = self._loop.time()
-            self._watch = self._loop.call_later(self._quiet, self._look, self._activity, TURNS)
+            self._last = self.loop.time()
+            self._watch = self.loop.call_later(self.quiet, self._look, self._activity, TURNS)
 
     def thread_ended(self) -> None:
         """A step's thread has ended, whoever waited for it."""
         self.threads -= 1
         self.watch()
-        if not self.threads and self._owner is not None:
-            self._owner.settle()
+        if not self.threads and self.owner is not None:
+            self.owner.settle()
 
     def end(self, why: str) -> None:
         """No call begins any more."""
@@ -303,32 +301,34 @@ class Calls:
 
     def lost(self) -> None:
         """A write was refused because the claim is lost."""
-        if self._owner is not None:
-            self._owner.lost()
+        if self.owner is not None:
+            self.owner.lost()
 
     def close(self) -> None:
         """The run is over, and nobody listens any more."""
-        self.end(self.ended or "the run has returned")
-        self._owner = None
+        self.ended = self.ended or "the run has returned"
+        if self._watch is not None:
+            self._watch.cancel()
+        self.owner = None
 
     def _moved(self) -> None:
         self._activity += 1
         if self._watch is not None:
-            self._last = self._loop.time()
+            self._last = self.loop.time()
 
     def _look(self, seen: int, turns: int) -> None:
         if not self._parked or self._busy or self.threads:
             self._watch = None
         elif self._activity != seen:
-            left = self._last + self._quiet - self._loop.time()
-            self._watch = self._loop.call_later(max(left, 0), self._look, self._activity, TURNS)
+            left = self._last + self.quiet - self.loop.time()
+            self._watch = self.loop.call_later(max(left, 0), self._look, self._activity, TURNS)
         elif turns:
             # the loop may have been held up: what became ready meanwhile gets its turn first
-            self._watch = self._loop.call_soon(self._look, seen, turns - 1)
+            self._watch = self.loop.call_soon(self._look, seen, turns - 1)
         else:
             self._watch = None
-            if self._owner is not None:
-                self._owner.sleep()
+            if self.owner is not None:
+                self.owner.sleep()
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:

@@ -1,51 +1,68 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Generic, ParamSpec
+from typing import Any, Generic, ParamSpec, Protocol
 
 from typing_extensions import TypeVar
 
+from ..queue.spec import Spec
 from .children import flow_results
 from .engine import Engine
+from .program import Program
 from .step import Steps
 from .sync import SyncSteps
-from .telemetry import RunSpan
+from .telemetry import ObservedAttempt, RunSpan
 
 P = ParamSpec("P")
 InputT_co = TypeVar("InputT_co", covariant=True)
 ProgressT_contra = TypeVar("ProgressT_contra", contravariant=True, default=Any)
 
 
+class Attempted(Protocol):
+    """The run that a context belongs to."""
+
+    program: Program
+    job_id: str
+    spec: Spec
+    failures: int
+    observed: ObservedAttempt | None
+
+    @property
+    def engine(self) -> Engine:
+        """What its steps share."""
+        ...
+
+
 class _Context(Generic[InputT_co, ProgressT_contra]):
-    __slots__ = ("_children", "_engine", "input")
+    __slots__ = ("_children", "_run", "_step", "input")
 
     _children: list[Any] | None
-    _engine: Engine
+    _run: Attempted
     input: InputT_co
 
     @property
     def workflow(self) -> str:
         """The id of the workflow."""
-        return self._engine.program.workflow
+        return self._run.program.workflow
 
     @property
     def job_id(self) -> str:
         """The id of the job."""
-        return self._engine.values.job_id
+        return self._run.job_id
 
     @property
     def group(self) -> str:
         """The job's group; empty when it has none."""
-        return self._engine.spec.group
+        return self._run.spec.group
 
     @property
     def attempt(self) -> int:
         """Which attempt this is, from 1. Waits and recoveries do not count."""
-        return self._engine.failures + 1
+        return self._run.failures + 1
 
     @property
     def scheduled(self) -> datetime | None:
         """The instant of a schedule that the job stands for, in UTC; None for any other job."""
-        instant = self._engine.spec.scheduled
+        instant = self._run.spec.scheduled
         return datetime.fromtimestamp(instant / 1000, UTC) if instant else None
 
     @property
@@ -55,7 +72,7 @@ class _Context(Generic[InputT_co, ProgressT_contra]):
         For one that failed or was cancelled a ``ChildFailedError`` or ``ChildCancelledError``.
         """
         if self._children is None:
-            self._children = flow_results(self._engine, self.workflow)
+            self._children = flow_results(self._run.engine, self.workflow)
         return self._children
 
     @property
@@ -65,7 +82,7 @@ class _Context(Generic[InputT_co, ProgressT_contra]):
         Example:
             >>> ctx.span.set_attribute("order.total", 99.5)
         """
-        return RunSpan(self._engine.observed)
+        return RunSpan(self._run.observed)
 
     def on_failure(self, name: str, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """Register a compensation: what is to be undone when the job fails for good or is cancelled.
@@ -91,7 +108,7 @@ class _Context(Generic[InputT_co, ProgressT_contra]):
             >>> ctx.on_failure("refund", refund, ctx.input.order_id)
             >>> await ctx.step.do("charge", charge, ctx.input.order_id)
         """
-        self._engine.register_undo(name, fn, args, kwargs)
+        self._run.engine.register_undo(name, fn, args, kwargs)
 
 
 class Context(_Context[InputT_co, ProgressT_contra]):
@@ -99,18 +116,26 @@ class Context(_Context[InputT_co, ProgressT_contra]):
 
     Attributes:
         input: The job's input.
-        step: The durable steps of the run.
 
     Example:
         >>> async def onboard(ctx: Context[Signup]) -> None:
         ...     await ctx.step.do("send welcome", send_welcome, ctx.input.email)
     """
 
-    __slots__ = ("step",)
+    __slots__ = ()
 
-    def __init__(self, value: InputT_co, engine: Engine) -> None:
-        self._engine, self._children, self.input = engine, None, value
-        self.step = Steps(engine)
+    _step: Steps | None
+
+    def __init__(self, value: InputT_co, run: Attempted) -> None:
+        self._run, self.input = run, value
+        self._children = self._step = None
+
+    @property
+    def step(self) -> Steps:
+        """The durable steps of the run."""
+        if self._step is None:
+            self._step = Steps(self._run.engine)
+        return self._step
 
     async def progress(self, value: ProgressT_contra) -> None:
         """Say how far the job has come: to those who watch it, and in its record. The last value counts.
@@ -122,7 +147,7 @@ class Context(_Context[InputT_co, ProgressT_contra]):
         Example:
             >>> await ctx.progress({"done": 3, "of": 10})
         """
-        await self._engine.progress(value)
+        await self._run.engine.progress(value)
 
     async def log(self, line: str) -> None:
         """Write a line to the job's log, which keeps the latest thousand, of up to 4,000 characters each.
@@ -130,7 +155,7 @@ class Context(_Context[InputT_co, ProgressT_contra]):
         Example:
             >>> await ctx.log("the card was declined, asking for another")
         """
-        await self._engine.log(line)
+        await self._run.engine.log(line)
 
 
 class SyncContext(_Context[InputT_co, ProgressT_contra]):
@@ -138,18 +163,26 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
 
     Attributes:
         input: The job's input.
-        step: The durable steps of the run. Their calls block.
 
     Example:
         >>> def onboard(ctx: SyncContext[Signup]) -> None:
         ...     ctx.step.do("send welcome", send_welcome, ctx.input.email)
     """
 
-    __slots__ = ("step",)
+    __slots__ = ()
 
-    def __init__(self, value: InputT_co, engine: Engine) -> None:
-        self._engine, self._children, self.input = engine, None, value
-        self.step = SyncSteps(engine)
+    _step: SyncSteps | None
+
+    def __init__(self, value: InputT_co, run: Attempted) -> None:
+        self._run, self.input = run, value
+        self._children = self._step = None
+
+    @property
+    def step(self) -> SyncSteps:
+        """The durable steps of the run. Their calls block."""
+        if self._step is None:
+            self._step = SyncSteps(self._run.engine)
+        return self._step
 
     def progress(self, value: ProgressT_contra) -> None:
         """Say how far the job has come. See ``Context.progress``.
@@ -157,7 +190,7 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
         Example:
             >>> ctx.progress(0.5)
         """
-        self._engine.from_thread(self._engine.progress(value))
+        self._run.engine.from_thread(self._run.engine.progress(value))
 
     def log(self, line: str) -> None:
         """Write a line to the job's log. See ``Context.log``.
@@ -165,7 +198,7 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
         Example:
             >>> ctx.log("the card was declined")
         """
-        self._engine.from_thread(self._engine.log(line))
+        self._run.engine.from_thread(self._run.engine.log(line))
 
     def check_cancelled(self) -> None:
         """End the run here if it was cancelled, timed out, lost, or is to be handed back.
@@ -177,4 +210,4 @@ class SyncContext(_Context[InputT_co, ProgressT_contra]):
             ...     ctx.check_cancelled()
             ...     convert(page)
         """
-        self._engine.check_thread()
+        self._run.engine.check_thread()

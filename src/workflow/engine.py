@@ -6,14 +6,16 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
+
+import msgspec
 
 from ..errors import StepError, StepFailedError
 from ..queue.deciding import is_final
 from ..queue.notes import LONGEST_LINE
 from ..queue.scripts.descending import NewChild, Policy
 from ..queue.spec import Spec
-from .calls import Call, Calls, Owner, RunEnded, here
+from .calls import Call, Calls, RunEnded, here
 from .compensation import REGISTERED_PATH, UNDER_WAY_PATH, Ending, Undo
 from .journal import CHILD_DONE, DONE, FAILED, ClaimLost, Journal, Kind, pending, read_checkpoint
 from .paths import escaped
@@ -23,22 +25,21 @@ from .values import Values, check_function, result_hint
 
 T = TypeVar("T")
 
-NO_TASKS: Final[frozenset[asyncio.Task[object]]] = frozenset()
 DO_DONE = Kind.DO + DONE
 DO_FAILED = Kind.DO + FAILED
 
 
-class Engine:
+class Engine(msgspec.Struct, eq=False):
     """The inside of one run.
 
     Attributes:
-        loop: The event loop that it runs in.
         program: What it runs.
         spec: The job's options.
         failures: Attempts that have failed before this one.
         calls: Its open calls.
         journal: Where its checkpoints are kept.
         values: How its values are written.
+        loop: The event loop that it runs in.
         observed: What its steps tell of themselves, where anybody wants to know.
         thread: The thread of a plain workflow, by its identity; None in an async one.
         tasks: What a plain workflow's thread has the loop do.
@@ -48,38 +49,26 @@ class Engine:
         undoing: Whether compensations run now.
     """
 
-    __slots__ = ("calls", "ending", "failures", "journal", "loop", "observed", "program", "spec", "tasks",
-                 "thread", "undoing", "undos", "undos_known", "values")  # fmt: skip
+    program: Program
+    spec: Spec
+    failures: int
+    calls: Calls
+    journal: Journal
+    values: Values
+    loop: asyncio.AbstractEventLoop
+    observed: ObservedAttempt | None = None
+    thread: int | None = None
+    tasks: frozenset[asyncio.Task[object]] = frozenset()
+    undos: tuple[Undo, ...] = ()
+    undos_known: int = 0
+    ending: Ending | None = None
+    undoing: bool = False
 
-    def __init__(  # noqa: PLR0917 - by position, as one is made for each attempt, and names take 0.15 us
-        self,
-        owner: Owner,
-        program: Program,
-        spec: Spec,
-        failures: int,
-        journal: Journal,
-        values: Values,
-        observed: ObservedAttempt | None,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self.loop = loop
-        self.program = program
-        self.spec = spec
-        self.failures = failures
-        self.calls = Calls(owner, journal.recorded, loop, program.quiet)
-        self.journal = journal
-        self.values = values
-        self.observed = observed
-        self.thread: int | None = None
-        self.tasks = NO_TASKS
-        self.undos: tuple[Undo, ...] = ()
-        self.undoing = False
-        self.ending: Ending | None = None
-        self.undos_known = 0
-        if recorded := self.calls.recorded:
-            under_way = recorded.get(UNDER_WAY_PATH)
-            self.ending = None if under_way is None else Ending.read(under_way, values)
-            self.undos_known = int(recorded.get(REGISTERED_PATH, 0))
+    def recall(self) -> None:
+        """Go on where earlier attempts have left the job: it may be being undone."""
+        under_way = self.calls.recorded.get(UNDER_WAY_PATH)
+        self.ending = None if under_way is None else Ending.read(under_way, self.values)
+        self.undos_known = int(self.calls.recorded.get(REGISTERED_PATH, 0))
 
     async def record(self, path: str, text: str) -> None:
         """Store a checkpoint.

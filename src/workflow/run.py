@@ -2,6 +2,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
+import threading
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -11,7 +12,7 @@ from ..queue.claim import EndReason
 from ..queue.deciding import decide
 from ..queue.outcome import Cancelled, Completed, Continued, Failed, Limited, Outcome, Released, Retry, Suspended
 from ..queue.spec import Spec
-from .calls import TURNS
+from .calls import TURNS, Calls
 from .codec import Notes
 from .compensation import Ending, compensate
 from .context import Context, SyncContext
@@ -23,6 +24,7 @@ from .threads import Work
 from .values import Values
 
 LAST_CALL: Final = 1.0
+_making_engine: Final = threading.Lock()
 
 logger = logging.getLogger(__name__)
 
@@ -35,128 +37,134 @@ class Finisher(Protocol):
         ...
 
 
-class Run:
+class Run(msgspec.Struct, eq=False):
     """One attempt at a job: it drives the workflow's function and tells what that ended in.
 
     Everything but the function of a plain workflow happens in the event loop that the run was made in.
 
     Attributes:
+        program: What it runs.
+        input: The job's input.
+        job_id: The job's id.
+        spec: The job's options.
+        failures: Attempts that have failed before this one.
+        journal: Where its checkpoints are.
+        loop: The event loop that it runs in.
+        observed: What the attempt tells of itself, where anybody wants to know.
+        finisher: Whose ``finish`` is called with the outcome as soon as nothing of the run goes on.
         ended: Why the worker, or a refused write, ended the run; None while neither did. After ``LOST`` the outcome
             is of no use: the job is somebody else's.
         error: What the attempt has failed with; None when it has not, or with what was undone after it.
     """
 
-    __slots__ = ("_calls", "_ending", "_engine", "_finisher", "_forced", "_future", "_input", "_loop", "_main_done",
-                 "_outcome", "_over", "_program", "_replaying", "_task", "_timer", "_undoing", "_work", "ended",
-                 "error")  # fmt: skip
+    program: Program
+    input: Any
+    job_id: str
+    spec: Spec
+    failures: int
+    journal: Journal
+    loop: asyncio.AbstractEventLoop
+    observed: ObservedAttempt | None = None
+    finisher: Finisher | None = None
+    ended: EndReason | None = None
+    error: BaseException | None = None
+    _engine: Engine | None = None
+    _task: asyncio.Task[None] | None = None
+    _work: Work | None = None
+    _future: asyncio.Future[Outcome] | None = None
+    _outcome: Outcome | None = None
+    _forced: Outcome | None = None
+    _ending: dict[asyncio.Task[Any], int] = {}
+    _main_done: bool = True
+    _over: bool = False
+    _timer: asyncio.TimerHandle | None = None
+    _undoing: asyncio.Task[None] | None = None
+    _replaying: asyncio.TimerHandle | None = None
 
-    def __init__(  # noqa: PLR0917 - by position, as one is made for each attempt, and names take 0.15 us
-        self,
-        program: Program,
-        value: Any,
-        job_id: str,
-        spec: Spec,
-        failures: int,
-        journal: Journal,
-        loop: asyncio.AbstractEventLoop,
-        observed: ObservedAttempt | None = None,
-        finisher: Finisher | None = None,
-    ) -> None:
-        """Make a run; nothing happens before ``start`` or ``execute``.
+    @property
+    def engine(self) -> Engine:
+        """What its steps share. It is made when it is first asked for: a run without steps has none."""
+        engine = self._engine
+        if engine is None:
+            # a thread that was given the context may ask, too
+            with _making_engine:
+                engine = self._make_engine()
+        return engine
 
-        Args:
-            program: What it runs.
-            value: Its input.
-            job_id: The job's id.
-            spec: The job's options.
-            failures: Attempts that have failed before this one.
-            journal: Where its checkpoints are.
-            loop: The event loop that it runs in.
-            observed: What the attempt tells of itself, where anybody wants to know.
-            finisher: Whose ``finish`` is called with the outcome as soon as nothing of the run goes on, a turn of the
-                loop before whoever awaits it hears of it.
-        """
-        self.ended: EndReason | None = None
-        self.error: BaseException | None = None
-        self._program = program
-        self._finisher = finisher
-        self._engine = Engine(
-            self,
+    def _make_engine(self) -> Engine:
+        if self._engine is not None:
+            return self._engine
+        recorded, program = dict(self.journal.recorded), self.program
+        engine = Engine(
             program,
-            spec,
-            failures,
-            journal,
-            Values(program.serializer, program.workflow, job_id, program.notes),
-            observed,
-            loop,
+            self.spec,
+            self.failures,
+            Calls(self, recorded, self.loop, program.quiet),
+            self.journal,
+            Values(program.serializer, program.workflow, self.job_id, program.notes),
+            self.loop,
+            self.observed,
         )
-        self._loop = loop
-        self._calls = self._engine.calls
-        self._input = value
-        self._task: asyncio.Task[None] | None = None
-        self._work: Work | None = None
-        self._future: asyncio.Future[Outcome] = loop.create_future()
-        self._outcome: Outcome | None = None
-        self._forced: Outcome | None = None
-        self._ending: dict[asyncio.Task[Any], int] = {}
-        self._main_done = True
-        self._over = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._undoing: asyncio.Task[None] | None = None
-        self._replaying: asyncio.TimerHandle | None = None
+        if recorded:
+            engine.recall()
+        if self._over:
+            engine.calls.close()
+        self._engine = engine
+        return engine
 
     @property
     def notes(self) -> Notes:
         """How texts are written that people read."""
-        return self._program.notes
+        return self.program.notes
 
     @property
     def undoing(self) -> bool:
         """Whether it undoes what earlier attempts have done: the job's end was decided before."""
-        return self._engine.ending is not None
+        engine = self.engine if self.journal.recorded else self._engine
+        return engine is not None and engine.ending is not None
 
     def count_threads(self) -> int:
         """How many threads run for it, which nothing can end; the outcome waits for them."""
         plain = self._work is not None and self._work.started and not self._main_done
-        return self._calls.threads + plain
+        return self.engine.calls.threads + plain
 
     async def execute(self) -> Outcome:
         """Run the workflow's function, and tell what it ended in.
 
         Whoever waits here and is cancelled ends the run as a shutdown does.
         """
-        future = self.start()
+        if self._forced is not None and self._over:
+            return self._forced
+        self._future = self.loop.create_future()
+        self.start()
         try:
-            return await future
+            return await self._future
         except asyncio.CancelledError:
             if not self._over:
-                self._future = self._loop.create_future()
+                self._future = self.loop.create_future()
                 self.end(EndReason.SHUTDOWN)
                 await self._future
             raise
 
-    def start(self) -> asyncio.Future[Outcome]:
-        """Start the workflow's function. The future has the outcome once nothing of the run goes on.
-
-        For a worker that would otherwise make a task to wait in. To drop the future does not end the run: ``end`` does.
-        """
+    def start(self) -> None:
+        """Start the workflow's function; what it was made for is told when nothing of the run goes on any more."""
         if self._forced is not None:
-            return self._future
+            return
         self._main_done = False
-        if self._program.is_async:
-            context: Context[Any] = Context(self._input, self._engine)
-            self._task = self._loop.create_task(self._run(context))
+        if self.program.is_async:
+            context: Context[Any] = Context(self.input, self)
+            self._task = self.loop.create_task(self._run(context))
             self._task.add_done_callback(self._task_ended)
-            if self._engine.spec.timeout and self.undoing:
+            if self.spec.timeout and self.undoing:
                 # it comes again to where it registered what is to be undone, and may not hang on the way
-                self._replaying = self._loop.call_later(self._engine.spec.timeout / 1000, self._task.cancel)
+                self._replaying = self.loop.call_later(self.spec.timeout / 1000, self._task.cancel)
         else:
-            plain: SyncContext[Any] = SyncContext(self._input, self._engine)
+            engine = self.engine
+            plain: SyncContext[Any] = SyncContext(self.input, self)
             variables = contextvars.copy_context()
-            self._work = self._program.threads.submit(
-                lambda: variables.run(self._engine.run_plain, self._program.function, plain), self._thread_ended
+            self._work = self.program.threads.submit(
+                lambda: variables.run(engine.run_plain, self.program.function, plain), self._thread_ended
             )
-        return self._future
 
     def end(self, reason: EndReason, detail: str = "") -> None:
         """End the run: its tasks are cancelled and may clean up, and its steps write nothing any more.
@@ -167,7 +175,7 @@ class Run:
             reason: Why.
             detail: The reason of a cancellation, as its caller gave it.
         """
-        if self._engine.ending is not None and reason in (EndReason.CANCELLED, EndReason.TIMEOUT):
+        if self.engine.ending is not None and reason in (EndReason.CANCELLED, EndReason.TIMEOUT):
             return  # the job is ending already, and what it has to undo is not cut short
         if self._forced is None and not self._over:
             self.ended = reason
@@ -175,16 +183,16 @@ class Run:
 
     def event_arrived(self, name: str) -> None:
         """Have the steps that wait for an event look for it."""
-        self._calls.tell(name)
+        self.engine.calls.tell(name)
 
     async def _run(self, context: Context[Any]) -> None:
         try:
-            value = await self._program.function(context)
+            value = await self.program.function(context)
         except BaseException as error:  # noqa: BLE001 - whatever leaves user code fails the job and not the worker
             self._raised(error)
         else:
             self._returned(value)
-            if self._engine.ending is None:
+            if self._engine is None or self._engine.ending is None:
                 # a turn of the loop before the task is done, which tells nobody then
                 if self._task is not None:
                     self._task.remove_done_callback(self._task_ended)
@@ -209,22 +217,24 @@ class Run:
         self._main_ended()
 
     def _returned(self, value: Any) -> None:
-        if self._forced is None and self._engine.ending is None:
+        if self._forced is None and (self._engine is None or self._engine.ending is None):
             try:
-                self._outcome = Completed(self._engine.values.dump(value, "its result"))
-            except BaseException as error:  # noqa: BLE001 - a serializer may raise anything: extensions panic so
+                self._outcome = Completed(self.program.serializer.dumps(value))
+            except Exception as error:  # noqa: BLE001 - a serializer may raise anything
+                self._outcome = self._decide(self.engine.values.unwritten(error, "its result"))
+            except BaseException as error:  # noqa: BLE001 - an extension that panics raises one that is no Exception
                 self._outcome = self._decide(error)
 
     def _raised(self, error: BaseException) -> None:
         if self._forced is None:
-            if self._engine.ending is None:
+            if self.engine.ending is None:
                 self._outcome = self._continued(error) if isinstance(error, ContinueAsNew) else self._decide(error)
         elif isinstance(error, Exception):
             logger.warning("%s raised while it was being ended", self._name, exc_info=error)
 
     def _continued(self, signal: ContinueAsNew) -> Outcome:
         try:
-            return Continued(self._engine.values.dump(signal.input, "its next input"))
+            return Continued(self.engine.values.dump(signal.input, "its next input"))
         except BaseException as error:  # noqa: BLE001 - as above
             return self._decide(error)
 
@@ -232,12 +242,12 @@ class Run:
         """Everything that the run has registered is undone; then the job ends."""
         try:
             self._outcome = await compensate(
-                self._engine,
-                self._engine.undos,
+                self.engine,
+                self.engine.undos,
                 ending,
-                spec=self._engine.spec,
-                failures=self._engine.failures,
-                rng=self._program.rng,
+                spec=self.spec,
+                failures=self.failures,
+                rng=self.program.rng,
             )
         except BaseException as error:  # noqa: BLE001 - whatever leaves user code is the job's
             if self._forced is None:
@@ -251,11 +261,15 @@ class Run:
         self._main_done = True
         if self._replaying is not None:
             self._replaying.cancel()
-        if self._engine.ending is not None and self._forced is None:
-            self._undoing = self._loop.create_task(self._undo(self._engine.ending))
+        engine = self._engine
+        if engine is None:
+            self.settle()
+            return
+        if engine.ending is not None and self._forced is None:
+            self._undoing = self.loop.create_task(self._undo(engine.ending))
             self._undoing.add_done_callback(self._undone)
             return
-        calls = self._calls
+        calls = engine.calls
         calls.returned = True
         if calls.forgotten and isinstance(self._outcome, Completed):
             logger.warning(
@@ -280,13 +294,13 @@ class Run:
 
     def sleep(self) -> None:
         """Waits are all that is left: sleep in Redis, if they take long enough."""
-        parked = self._calls.parked
+        parked = self.engine.calls.parked
         instants = [call.until_ms for call in parked if call.until_ms is not None]
         first = min(instants, default=None)
-        if first is not None and first - self._engine.journal.now_ms() <= self._program.in_place_ms:
+        if first is not None and first - self.journal.now_ms() <= self.program.in_place_ms:
             return
         if self._main_done:
-            for call in list(self._calls.open):
+            for call in list(self.engine.calls.open):
                 _cancel(call.task)
             return
         events = tuple(sorted({call.event for call in parked if call.event is not None}))
@@ -306,28 +320,28 @@ class Run:
                 return Released()
 
     def _timeout_text(self) -> str:
-        text = f"the attempt took longer than its timeout, {self._engine.spec.timeout / 1000:g} s"
-        steps = ", ".join(sorted(repr(call.path) for call in self._calls.open))
+        text = f"the attempt took longer than its timeout, {self.spec.timeout / 1000:g} s"
+        steps = ", ".join(sorted(repr(call.path) for call in self.engine.calls.open))
         return text + (f"; steps that were not over: {steps}" if steps else "")
 
     def _decide(self, error: BaseException) -> Retry | Failed | Limited:
         self.error = error
         return decide(
             error,
-            self._engine.spec,
-            self._engine.failures,
-            non_retryable=self._program.non_retryable,
-            rng=self._program.rng,
+            self.spec,
+            self.failures,
+            non_retryable=self.program.non_retryable,
+            rng=self.program.rng,
         )
 
     def _end(self, outcome: Outcome, why: str) -> None:
         """The one routine that ends a run before it returns."""
         self._forced = outcome
-        self._calls.end(f"the run has ended: {why}")
-        if self._main_done and self._undoing is None and not self._calls.open and not self._calls.threads:
+        self.engine.calls.end(f"the run has ended: {why}")
+        if self._main_done and self._undoing is None and not self.engine.calls.open and not self.engine.calls.threads:
             self.settle()
             return
-        self._timer = self._loop.call_later(self._program.end_timeout, self._overdue)
+        self._timer = self.loop.call_later(self.program.end_timeout, self._overdue)
         spared = _current_task()  # a step that found its claim lost raises the signal itself
         for task in self._tasks():
             self._await_end(task)
@@ -336,7 +350,7 @@ class Run:
                 running.cancel()
         if self._work is not None and self._work.withdraw():
             self._main_done = True
-        self._loop.call_soon(self._cancel_rest, spared, TURNS)
+        self.loop.call_soon(self._cancel_rest, spared, TURNS)
 
     def _cancel_rest(self, spared: asyncio.Task[Any] | None, turns: int) -> None:
         """Cancel what the cancellation of the run's task has not reached by itself.
@@ -344,7 +358,7 @@ class Run:
         It goes down through task groups first: a task that it reached again would have its clean-up cut off.
         """
         if turns:
-            self._loop.call_soon(self._cancel_rest, spared, turns - 1)
+            self.loop.call_soon(self._cancel_rest, spared, turns - 1)
             return
         for task in self._tasks():
             self._await_end(task)
@@ -355,7 +369,7 @@ class Run:
 
     def _tasks(self) -> set[asyncio.Task[Any]]:
         """The tasks to be ended: the run's own, and those inside an engine call."""
-        tasks = {call.task for call in self._calls.open} | self._engine.tasks | {self._task, self._undoing}
+        tasks = {call.task for call in self.engine.calls.open} | self.engine.tasks | {self._task, self._undoing}
         return {task for task in tasks if task is not None and not task.done()}
 
     def _await_end(self, task: asyncio.Task[Any]) -> None:
@@ -372,15 +386,15 @@ class Run:
         if self._ending:
             logger.warning(
                 "%s was ended (%s) and still goes on after %g s; it is cancelled again",
-                self._name, self._calls.ended, self._program.end_timeout,
+                self._name, self.engine.calls.ended, self.program.end_timeout,
             )  # fmt: skip
             for task in self._ending:
                 task.cancel()
-            self._timer = self._loop.call_later(min(LAST_CALL, self._program.end_timeout), self._abandon)
+            self._timer = self.loop.call_later(min(LAST_CALL, self.program.end_timeout), self._abandon)
         if self.count_threads():
             logger.warning(
                 "%s was ended (%s) and is kept until its %d thread(s) return, which nothing can end",
-                self._name, self._calls.ended, self.count_threads(),
+                self._name, self.engine.calls.ended, self.count_threads(),
             )  # fmt: skip
 
     def _abandon(self) -> None:
@@ -392,28 +406,31 @@ class Run:
 
     def settle(self) -> None:
         """Give the outcome, if nothing of the run goes on."""
-        if self._over or not self._main_done or self._calls.threads:
+        if self._over or not self._main_done or self._ending or self._undoing is not None:
             return
-        if self._ending or self._undoing is not None or (self._forced is None and self._calls.open):
+        engine, outcome = self._engine, self._forced
+        if engine is not None and (engine.calls.threads or (outcome is None and engine.calls.open)):
             return
-        outcome = self._outcome if self._forced is None else self._forced
-        if isinstance(outcome, (Failed, Cancelled)) and self._engine.undos:
-            outcome = msgspec.structs.replace(outcome, undo=len(self._engine.undos))
+        if outcome is None:
+            outcome = self._outcome
         if outcome is None:
             raise RuntimeError("a run has ended in nothing")
+        if engine is not None:
+            if engine.undos and isinstance(outcome, (Failed, Cancelled)):
+                outcome = msgspec.structs.replace(outcome, undo=len(engine.undos))
+            engine.calls.close()
         if self._timer is not None:
             self._timer.cancel()
         self._over = True
-        self._calls.close()
-        finisher, self._finisher = self._finisher, None
+        finisher, self.finisher = self.finisher, None
         if finisher is not None:
             finisher.finish(outcome)
-        if not self._future.done():
+        if self._future is not None and not self._future.done():
             self._future.set_result(outcome)
 
     @property
     def _name(self) -> str:
-        return f"workflow {self._program.workflow!r}, job {self._engine.values.job_id!r}: the run"
+        return f"workflow {self.program.workflow!r}, job {self.job_id!r}: the run"
 
 
 def _cancel(task: asyncio.Task[Any] | None) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, Protocol, get_type_hints
 
+import msgspec
+
 from ..errors import SerializationError, StepError
 from ..queue.outcome import Failure
 from ..queue.validation import shown
@@ -39,21 +41,20 @@ class Serializer(Protocol):
         ...
 
 
-class Values:
+class Values(msgspec.Struct, eq=False):
     """The values of one job.
 
     Attributes:
+        serializer: How they are written.
+        workflow: The id of its workflow.
         job_id: The job's id.
         notes: How the texts are written that people read.
     """
 
-    __slots__ = ("_serializer", "_workflow", "job_id", "notes")
-
-    def __init__(self, serializer: Serializer, workflow: str, job_id: str, notes: Notes = PLAIN) -> None:
-        self._serializer = serializer
-        self.notes = notes
-        self._workflow = workflow
-        self.job_id = job_id
+    serializer: Serializer
+    workflow: str
+    job_id: str
+    notes: Notes = PLAIN
 
     def dump(self, value: Any, what: str, path: str = "") -> str:
         """A value as text. ``what`` it is, and the step's path, are for the error.
@@ -62,9 +63,15 @@ class Values:
             SerializationError: It cannot be written.
         """
         try:
-            return self._serializer.dumps(value)
+            return self.serializer.dumps(value)
         except Exception as error:
-            raise self._error(error, what, path, "cannot be stored") from error
+            raise self.unwritten(error, what, path) from error
+
+    def unwritten(self, error: Exception, what: str, path: str = "") -> SerializationError:
+        """What is said of a value that could not be written; ``error`` is its cause."""
+        unwritten = self._error(error, what, path, "cannot be stored")
+        unwritten.__cause__ = error
+        return unwritten
 
     def check(self, text: str, type: Any, what: str) -> None:
         """Refuse the text of a value that is not of a type.
@@ -73,7 +80,7 @@ class Values:
             SerializationError: It is not.
         """
         try:
-            self._serializer.loads(text, type, convert=True)
+            self.serializer.loads(text, type, convert=True)
         except Exception as error:
             raise self._error(error, what, "", "is not of its type") from error
 
@@ -103,12 +110,12 @@ class Values:
 
     def _load(self, text: str, hint: Any, what: str, path: str, *, convert: bool) -> Any:
         try:
-            return self._serializer.loads(text, hint, convert=convert)
+            return self.serializer.loads(text, hint, convert=convert)
         except Exception as error:
             raise self._error(error, what, path, "cannot be read") from error
 
     def _error(self, error: Exception, what: str, path: str, trouble: str) -> SerializationError:
-        where = f"workflow {self._workflow!r}, job {self.job_id!r}" + (f", step {path!r}" if path else "")
+        where = f"workflow {self.workflow!r}, job {self.job_id!r}" + (f", step {path!r}" if path else "")
         # a serializer's own error says where and what to do; of anything else the type belongs to the story
         why = str(error) if isinstance(error, SerializationError) else f"{type(error).__name__}: {error}"
         return SerializationError(f"{where}: {what} {trouble}: {why}")

@@ -63,6 +63,21 @@ class Record(MemoryRecord):
         self._time.ahead_ms += round(seconds * 1000)
 
 
+class Told:
+    """What a run tells when it is over.
+
+    Attributes:
+        outcome: That, once it has.
+    """
+
+    def __init__(self) -> None:
+        self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def finish(self, outcome: Outcome) -> None:
+        """Keep it."""
+        self.outcome.set_result(outcome)
+
+
 class MemoryJob:
     """A job that is run without a server, an attempt at a time.
 
@@ -105,29 +120,30 @@ class MemoryJob:
     def claim(self, function: Callable[[Any], Any] | None = None) -> Run:
         """Claim it, and make a run of it, with another version of the code if one is given."""
         self.journal = self.record.claim()
-        self._run = Run(
-            Program(
-                function=function or self._function,
-                workflow="shop",
-                serializer=serializer,
-                threads=self._threads,
-                non_retryable=self._non_retryable,
-                end_timeout=self._end_timeout,
-                in_place_ms=self._in_place_ms,
-                rng=random.Random(1),
-            ),
-            self._value,
-            job_id="job-1",
-            spec=self._spec,
-            failures=self.failures,
-            journal=self.journal,
-            loop=asyncio.get_running_loop(),
+        program = Program(
+            function=function or self._function,
+            workflow="shop",
+            serializer=serializer,
+            threads=self._threads,
+            non_retryable=self._non_retryable,
+            end_timeout=self._end_timeout,
+            in_place_ms=self._in_place_ms,
+            rng=random.Random(1),
         )
+        loop = asyncio.get_running_loop()
+        self._run = Run(program, self._value, "job-1", self._spec, self.failures, self.journal, loop)
         return self._run
 
     def begin(self, function: Callable[[Any], Any] | None = None) -> "asyncio.Task[Outcome]":
         """Claim it and let it run."""
         return asyncio.create_task(self.claim(function).execute())
+
+    def start(self) -> "Told":
+        """Claim it and let it run with nobody who awaits it, as a worker does."""
+        run = self.claim()
+        run.finisher = told = Told()
+        run.start()
+        return told
 
     async def attempt(self, function: Callable[[Any], Any] | None = None) -> Outcome:
         """Claim it, run it, and count a failed attempt."""
