@@ -307,4 +307,4 @@ def test_a_call_has_fewer_of_jobs_that_differ() -> None:
     assert count_at_once([]) == 0
     assert count_at_once([new(n, "}") for n in range(7)]) == 7
     assert count_at_once([new(n, "}") for n in range(500)]) == 200
-    assert count_at_once([new(n, f',"group":"{n}"}}') for n in range(500)]) == 100
+    assert count_at_once([new(n, f',"group":"{n}"}}') for n in range(500)]) == 67

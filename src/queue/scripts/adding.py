@@ -9,6 +9,7 @@ from ..spec import spec_text
 from ..wire import Argument
 
 MOST_AT_ONCE: Final = 200
+UNLIKE: Final = 3
 
 
 class NewJob(msgspec.Struct, frozen=True):
@@ -62,11 +63,12 @@ async def add_jobs(call: Caller, *, producer: str, number: int, jobs: Sequence[N
 def count_at_once(jobs: Sequence[NewJob]) -> int:
     """How many of some jobs, from the first, go in one call.
 
-    One that differs in more than its payload from that before it, as by its group, counts twice: it takes Redis longer.
+    One that differs in more than its payload from that before it, as by its group, counts for three: it takes Redis so
+    much longer.
     """
     weight = 0
     for n, new in enumerate(jobs[:MOST_AT_ONCE]):
-        weight += 2 if n and not _alike(new, jobs[n - 1]) else 1
+        weight += UNLIKE if n and not _alike(new, jobs[n - 1]) else 1
         if weight > MOST_AT_ONCE:
             return n
     return min(len(jobs), MOST_AT_ONCE)
