@@ -72,6 +72,17 @@ class Measure:
         rounds = self.rounds.get(name)
         return statistics.median(rounds) if rounds else None
 
+    def ratio(self, name: str, other: str) -> float | None:
+        """How many times the other's a contestant's figure is: the median of the rounds, in which both are neighbours.
+
+        Of what is pooled, the quantiles of all rounds are compared.
+        """
+        mine, others = self.rounds.get(name, []), self.rounds.get(other, [])
+        if self.pooled or len(mine) != len(others) or not mine:
+            value, against = self.value(name), self.value(other)
+            return value / against if value is not None and against else None
+        return statistics.median(a / b for a, b in zip(mine, others, strict=True))
+
     def pool(self, name: str, single: Sequence[float]) -> float:
         """Keep what was measured in a round; its quantile."""
         self.pooled.setdefault(name, []).extend(single)

@@ -45,7 +45,6 @@ def as_data(bench: Bench, versions: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _measure(measure: Measure, found: list[Goal]) -> dict[str, Any]:
-    own = measure.value(LANNER.name)
     values: dict[str, dict[str, Any]] = {
         name: {
             "value": measure.value(name),
@@ -63,9 +62,9 @@ def _measure(measure: Measure, found: list[Goal]) -> dict[str, Any]:
         "missing": measure.missing,
         "notes": measure.notes,
         "ratios": {
-            f"lanner / {name}": own / value["value"]
-            for name, value in values.items()
-            if own is not None and name != LANNER.name and value["value"]
+            f"lanner / {name}": ratio
+            for name in values
+            if name != LANNER.name and (ratio := measure.ratio(LANNER.name, name)) is not None
         },
         "goals": [
             {
@@ -107,7 +106,8 @@ def write_table(data: dict[str, Any], path: Path) -> None:
         "# Results",
         "",
         _about(data),
-        "Medians, and the lowest and the highest of the rounds. Only ratios travel to another machine.",
+        "Medians, and the lowest and the highest of the rounds; a ratio is the median of those of the rounds.",
+        "Only ratios travel to another machine.",
         "",
         "| measure | ratio | goal | reached |",
         "|---|---|---|---|",

@@ -56,13 +56,18 @@ def only_goal(measures: dict[str, Measure]) -> Goal:
     return goal
 
 
-def test_two_processes_count_as_reached_where_redis_was_full_with_one() -> None:
-    goal = only_goal(two_processes((60_000, 62_000), redis=97))
+@pytest.mark.parametrize(("redis", "needs"), [(97, 155), (62.6, 100)])
+def test_two_processes_count_as_reached_where_so_many_jobs_would_take_more_than_a_core_of_redis(
+    redis: float, needs: int
+) -> None:
+    goal = only_goal(two_processes((60_000, 62_000), redis=redis))
     assert goal.reached is True
-    assert goal.remark == "Redis is the limit: with one process it used 97% of a core"
+    assert goal.remark == (
+        f"Redis is the limit: with one process it used {redis:.0f}% of a core, and would need {needs}%"
+    )
 
 
-@pytest.mark.parametrize("redis", [89.9, 40, None])
+@pytest.mark.parametrize("redis", [62.5, 40, None])
 def test_two_processes_are_missed_where_redis_had_more_to_give_or_nobody_knows(redis: float | None) -> None:
     # what it used with two processes says nothing: it may be full with two because two is what it takes
     goal = only_goal(two_processes((60_000, 62_000), redis=redis))
@@ -131,6 +136,15 @@ def test_a_latency_is_a_quantile_of_all_jobs_not_of_rounds() -> None:
     assert middle.pool("lanner", [3.0, 1.0, 2.0]) == 2.0
     assert middle.value("lanner") == 2.0
     assert middle.value("nobody") is None
+
+
+def test_a_ratio_is_that_of_rounds_in_which_both_were_neighbours() -> None:
+    # an hour that is slow for both says nothing about either
+    found = measured("limiters", lanner_with_one=[90.0, 9.0, 45.0], lanner_without=[100.0, 10.0, 40.0])
+    assert found.ratio("lanner with one", "lanner without") == 0.9
+    found.rounds["lanner without"].append(20.0)
+    assert found.ratio("lanner with one", "lanner without") == 45.0 / 30.0
+    assert found.ratio("lanner with one", "nobody") is None
 
 
 def test_a_quantile_is_one_of_the_values() -> None:
