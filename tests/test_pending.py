@@ -206,7 +206,7 @@ async def test_one_call_sends_a_chunk_of_whatever_workflows(
             pending.run(shipping, Parcel(str(number)))
             pending.run(counting, number)
     # each is of another workflow than the one before it
-    assert sizes == [100, 100, 100, 100, 50]
+    assert sizes == [67, 67, 67, 67, 67, 67, 48]
     assert (await waiting(shipping), (await counting.counts()).waiting) == (225, 225)
 
 

@@ -96,8 +96,9 @@ class Runs:
             running = answer
             answer.add_done_callback(partial(self._answered, claim))
         else:
-            running = asyncio.create_task(self._await(claim, answer))
-            running.add_done_callback(partial(self._task_ended, claim, answer))
+            run = _TaskRun(claim, answer, self._over)
+            running = asyncio.create_task(run.drive())
+            running.add_done_callback(run.task_ended)
         # unless the loop makes eager tasks
         if claim.over is not None:
             self._running[claim] = running
@@ -149,27 +150,6 @@ class Runs:
             failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             failed.set_result(_outcome_of_error(claim, error))
             return failed
-
-    async def _await(self, claim: Claim, answer: Awaitable[Any]) -> None:
-        # not before it runs: a task that is cancelled before its first step never takes it
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - it is one
-        claim.run_by(_TaskRun(task))
-        try:
-            result = await answer
-            if isinstance(result, Concludes):
-                return
-            outcome = _outcome_of(claim, result)
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
-            outcome = _outcome_of_error(claim, error)
-        self._ended(claim, outcome)
-
-    def _task_ended(self, claim: Claim, answer: Awaitable[Any], task: asyncio.Task[None]) -> None:
-        """Somebody who cancels all tasks may have cancelled one before its first step, which it never takes then."""
-        if task.cancelled() and claim.over is not None:
-            if isinstance(answer, Coroutine):
-                answer.close()
-            self._ended(claim, _outcome_of_error(claim, asyncio.CancelledError()))
 
     def _answered(self, claim: Claim, running: asyncio.Future[Any]) -> None:
         try:
@@ -240,16 +220,45 @@ class Runs:
 
 
 class _TaskRun:
-    """A handler that is awaited: its task is cancelled."""
+    """A handler that is awaited, in a task that is cancelled when the job is to end."""
 
-    __slots__ = ("_task",)
+    __slots__ = ("_answer", "_claim", "_over", "_task")
 
-    def __init__(self, task: asyncio.Task[Any]) -> None:
-        self._task = task
+    def __init__(
+        self, claim: Claim, answer: Awaitable[Any], over: Callable[[Claim, Outcome | BaseException], None]
+    ) -> None:
+        self._claim = claim
+        self._answer = answer
+        self._over = over
+        self._task: asyncio.Task[None] | None = None
+
+    async def drive(self) -> None:
+        """Await the handler."""
+        claim = self._claim
+        # not before it runs: a task that is cancelled before its first step never takes it
+        task = self._task = asyncio.current_task()
+        claim.run_by(self)
+        try:
+            result = await self._answer
+            outcome = None if isinstance(result, Concludes) else _outcome_of(claim, result)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
+            outcome = _outcome_of_error(claim, error)
+        if task is not None:
+            task.remove_done_callback(self.task_ended)
+        if outcome is not None:
+            self._over(claim, outcome)
+
+    def task_ended(self, task: asyncio.Task[None]) -> None:
+        """Somebody who cancels all tasks may have cancelled it before its first step, which it never takes then."""
+        if task.cancelled() and self._claim.over is not None:
+            if isinstance(self._answer, Coroutine):
+                self._answer.close()
+            self._over(self._claim, _outcome_of_error(self._claim, asyncio.CancelledError()))
 
     def end(self, reason: EndReason) -> None:
         del reason
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def event_arrived(self, name: str) -> None:
         """Do nothing: it waits for none."""

@@ -167,7 +167,8 @@ class Settler:
             await lane.signal.wait()
             lane.signal.clear()
             while len(self._runs.outbox) >= least or (lane is self._lanes[0] and self._may_claim()):
-                await self._settle_once(lane, self._take())
+                outcomes = self._take()
+                await self._settle(self._call, lane, outcomes, self._ask(lane, outcomes))
                 # what ends at once comes along: a run takes a turn of the loop, and its end may take another
                 await asyncio.sleep(0)
                 if len(self._runs):
@@ -207,9 +208,6 @@ class Settler:
             count += 1
         taken, outbox[:] = outbox[:count], outbox[count:]
         return taken
-
-    async def _settle_once(self, lane: _Lane, outcomes: list[tuple[Claim, Outcome]]) -> None:
-        await self._settle(self._call, lane, outcomes, self._ask(lane, outcomes))
 
     def _ask(
         self, lane: _Lane, outcomes: Sequence[tuple[Claim, Outcome]], most: int = CLAIMED_AT_ONCE
@@ -349,13 +347,12 @@ class Settler:
         logger.error("a call was refused, its %d outcomes are sent one by one: %s", len(outcomes), error)
         self._outage.report(error)
         for claim, outcome in outcomes:
-            if len(outcomes) > 1:
-                await self._settle_once(lane, [(claim, outcome)])
-            elif isinstance(outcome, Failed):
+            if len(outcomes) == 1 and isinstance(outcome, Failed):
                 logger.error("job %r of workflow %r cannot be ended: %s", claim.id, claim.workflow, error)
                 self._runs.answered(claim)
             else:
-                await self._settle_once(lane, [(claim, Failed(Failure.of(error)))])
+                alone = [(claim, outcome if len(outcomes) > 1 else Failed(Failure.of(error)))]
+                await self._settle(self._call, lane, alone, self._ask(lane, alone))
 
     def _wants(self, total: int) -> list[tuple[str, int]]:
         """How many of each workflow, the next in turn first."""

@@ -15,8 +15,7 @@ _SPEC = msgspec.json.Decoder(Spec)
 LOST, CROWDED = b"02"
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True):
     """What a claiming call came back with.
 
     ``applied`` has an entry an outcome: False where the claim was lost; ``crowded`` are the places of those that older
