@@ -172,7 +172,9 @@ async def test_each_attempt_that_fails_is_in_the_log_with_its_traceback(shop: Sh
     async with shop.namespace:
         with shop.worker() as worker:
             job = await shop.hold.run("", max_attempts=2, backoff=Backoff(first=0))
-            await worker.until_it_says(f"an attempt at job {job.id!r} of workflow 'hold' has failed\n", times=2)
+            failed = f"at job {job.id!r} of workflow 'hold' has failed"
+            await worker.until_it_says(f"attempt 1 of 2 {failed}, the next follows in 0 s\n")
+            await worker.until_it_says(f"attempt 2 of 2 {failed}, for good\n")
             await worker.until_it_says("ValueError: the card was declined\n", times=2)
             assert worker.output.count("in charge\n") == 2
 

@@ -21,7 +21,6 @@ from ..errors import (
     ServerVersionError,
 )
 from ..queue.namespace import Namespace
-from ..workflow.job import Job
 from ..workflow.namespace import WorkflowNamespace
 from ..workflow.worker import Worker, WorkerSettings
 from ..workflow.workflow import Workflow
@@ -46,7 +45,7 @@ def run_worker(arguments: WorkerArguments) -> int:
     target = load_target(arguments.target)
     # does nothing where the module has set up logging of its own
     logging.basicConfig(level=arguments.log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
-    settings: WorkerSettings = {"on_failed": _log_failure}
+    settings: WorkerSettings = {}
     if arguments.lease is not None:
         settings["lease"] = arguments.lease
     if arguments.grace is not None:
@@ -86,10 +85,6 @@ async def _work(worker: Worker, queues: Namespace, *, lifeline: bool) -> None:
         await worker.run()
     finally:
         await queues.aclose()
-
-
-def _log_failure(job: Job[Any], error: BaseException) -> None:
-    logger.error("an attempt at job %r of workflow %r has failed", job.id, job.workflow, exc_info=error)
 
 
 def _stop_at_the_end_of_input() -> None:

@@ -251,8 +251,9 @@ class _TaskRun:
     def task_ended(self, task: asyncio.Task[None]) -> None:
         """Somebody who cancels all tasks may have cancelled it before its first step, which it never takes then."""
         if task.cancelled() and self._claim.over is not None:
-            if isinstance(self._answer, Coroutine):
-                self._answer.close()
+            answer = self._answer
+            if isinstance(answer, Coroutine):
+                answer.close()
             self._over(self._claim, _outcome_of_error(self._claim, asyncio.CancelledError()))
 
     def end(self, reason: EndReason) -> None:

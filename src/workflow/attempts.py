@@ -165,8 +165,7 @@ class Attempt(msgspec.Struct, eq=False):
             self.attempts.tell_of_limiter(claim, outcome.limiter)
         if self._observed is not None:
             self._observed.ended(outcome, lost=claim.ended is EndReason.LOST)
-        if self._observed is not None or self.attempts.callbacks.wants_failures:
-            claim.settled = self._settled
+        claim.settled = self._settled
         return self.attempts.workflow.notes.write_outcome(outcome)
 
     def end(self, reason: EndReason) -> None:
@@ -201,7 +200,22 @@ class Attempt(msgspec.Struct, eq=False):
                 message=failure.message,
                 traceback=failure.traceback,
             )
+        self._log_failure(outcome, error, "the undoing of" if undoing else "")
         self.attempts.callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
+
+    def _log_failure(self, outcome: Failed | Retry, error: BaseException, what: str) -> None:
+        claim = self.claim
+        what = what or f"attempt {claim.attempt} of {claim.spec.max_attempts} at"
+        if isinstance(outcome, Retry):
+            again = outcome.delay_ms / 1000
+            logger.warning(
+                "%s job %r of workflow %r has failed, the next follows in %g s",
+                what, claim.id, claim.workflow, again, exc_info=error,
+            )  # fmt: skip
+        else:
+            logger.error(
+                "%s job %r of workflow %r has failed, for good", what, claim.id, claim.workflow, exc_info=error
+            )
 
 
 def program_of(
