@@ -2,15 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from lanner import Context, SyncContext
-from lanner.errors import NonRetryableError
+from lanner import Context, SyncContext, WorkflowNamespace
+from lanner.errors import NonRetryableError, StepError
 from lanner.queue.claim import EndReason
 from lanner.queue.outcome import Cancelled, Failed, Released, Retry
+from lanner.testing import simulate
+from lanner.testing.memory import MemoryJournal
 from lanner.workflow.calls import RunEnded
 from lanner.workflow.engine import Engine
 from lanner.workflow.threads import Threads
@@ -85,6 +87,58 @@ async def test_a_result_that_cannot_be_stored_says_of_which_job_and_why(threads:
     assert isinstance(outcome, Retry | Failed)
     assert outcome.failure.message.startswith("workflow 'shop', job 'job-1': its result cannot be stored: ")
     assert "The above exception was the direct cause" in outcome.failure.traceback
+
+
+async def test_an_engine_that_a_thread_has_made_while_the_run_ended_lets_nothing_begin(threads: Threads) -> None:
+    kept: list[Context[None]] = []
+    asked, may_go_on = threading.Event(), threading.Event()
+
+    class Held(MemoryJournal):
+        """Has who is not in the loop's thread wait where an engine is made."""
+
+        @property
+        def recorded(self) -> Mapping[str, str]:
+            if threading.current_thread() is not threading.main_thread():
+                asked.set()
+                assert may_go_on.wait(10)
+            return {}
+
+    def ask(ctx: Context[None]) -> None:
+        with pytest.raises(StepError):
+            ctx.on_failure("no name:" * 100, print)
+
+    async def workflow(ctx: Context[None]) -> None:
+        kept.append(ctx)
+        asking = threading.Thread(target=ask, args=(ctx,))
+        asking.start()
+        asks.append(asking)
+        await asyncio.to_thread(asked.wait)
+
+    asks: list[threading.Thread] = []
+    job = MemoryJob(workflow, threads=threads)
+    run = job.claim()
+    run.journal = Held(job.record)
+    await run.execute()
+    may_go_on.set()
+    await asyncio.to_thread(asks[0].join)
+    await refused(kept[0])
+
+
+async def test_what_is_undone_by_a_replay_without_steps_has_failed_all_the_same() -> None:
+    namespace = WorkflowNamespace("shop")
+    begun: list[str] = []
+
+    async def order(ctx: Context[None]) -> str:
+        begun.append(ctx.job_id)
+        if len(begun) == 1:
+            ctx.on_failure("refund", print)
+            await ctx.step.do("charge", asyncio.sleep, 0)
+            raise ValueError("sold out")
+        return "as if nothing had been"
+
+    job = await simulate(namespace.create_workflow("order", run=order, max_attempts=1), None)
+    assert job.state == "failed"
+    assert len(begun) == 2
 
 
 @pytest.mark.parametrize("plain", [False, True])

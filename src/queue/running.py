@@ -86,9 +86,8 @@ class Runs:
         self._of_workflow[claim.workflow] += 1
         self._running[claim] = None
         claim.ending, claim.over = self._ending, self._over
-        if claim.spec.timeout:
-            loop = asyncio.get_running_loop()
-            self._timers[claim] = loop.call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
+        if claim.spec.timeout and not unread:
+            self._start_timer(claim)
         answer = self._answer(claim, unread=unread)
         if isinstance(answer, Concludes):
             return
@@ -102,6 +101,10 @@ class Runs:
         # unless the loop makes eager tasks
         if claim.over is not None:
             self._running[claim] = running
+
+    def _start_timer(self, claim: Claim) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[claim] = loop.call_later(claim.spec.timeout / 1000, claim.end, EndReason.TIMEOUT)
 
     def hand_back(self, claim: Claim) -> None:
         """Give a claim back without running it."""
@@ -215,6 +218,9 @@ class Runs:
                 break
             except (NotSentError, UnansweredError):
                 await asyncio.sleep(pauses.next())
+        # its attempt begins now: who has too little time for the reading would never get further
+        if claim.spec.timeout:
+            self._start_timer(claim)
         answer = self._handlers[claim.workflow](claim)
         return answer if isinstance(answer, Concludes) else await answer
 

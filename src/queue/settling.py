@@ -262,7 +262,7 @@ class Settler:
             self._runs.answered(claim)
             if applied:
                 if claim.settled is not None:
-                    claim.settled(outcome)
+                    _tell(claim, claim.settled, outcome)
             else:
                 logger.warning(
                     "job %r of workflow %r was taken over, or removed, before its end (%s) could be committed",
@@ -365,6 +365,14 @@ class Settler:
         if ceiling is None:
             return self._concurrency
         return ceiling - self._runs.of(workflow) - sum(lane.most.get(workflow, 0) for lane in self._lanes)
+
+
+def _tell(claim: Claim, settled: Callable[[Outcome], None], outcome: Outcome) -> None:
+    """Whatever comes of being told costs the worker nothing."""
+    try:
+        settled(outcome)
+    except Exception:
+        logger.exception("what was to be told of job %r of workflow %r has failed", claim.id, claim.workflow)
 
 
 class _Lane:

@@ -113,7 +113,7 @@ class Attempt(msgspec.Struct, eq=False):
         assert loop is not None, "the worker has not started"  # noqa: S101 - a mistake of ours
         if attempts.observer is not None:
             self._observed = attempts.observer.attempt(claim)
-        run = self._run = Run(
+        run = Run(
             attempts.program,
             attempts.workflow.payloads.read_input(claim.data),
             claim.id,
@@ -124,7 +124,8 @@ class Attempt(msgspec.Struct, eq=False):
             self._observed,
             self,
         )
-        if claim.steps and run.undoing:
+        self._run = run
+        if run.undoing:
             claim.spared = SPARED
         if self._observed is None:
             run.start()

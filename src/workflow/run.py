@@ -81,9 +81,17 @@ class Run(msgspec.Struct, eq=False):
     _undoing: asyncio.Task[None] | None = None
     _replaying: asyncio.TimerHandle | None = None
 
+    def __post_init__(self) -> None:
+        if self.journal.recorded:
+            self._make_engine()
+
     @property
     def engine(self) -> Engine:
-        """What its steps share. It is made when it is first asked for: a run without steps has none."""
+        """What its steps share.
+
+        It is made when it is first asked for, which a first attempt without steps never does. What earlier attempts
+        have left is known before the function runs.
+        """
         engine = self._engine
         if engine is None:
             # a thread that was given the context may ask, too
@@ -107,9 +115,9 @@ class Run(msgspec.Struct, eq=False):
         )
         if recorded:
             engine.recall()
+        self._engine = engine
         if self._over:
             engine.calls.close()
-        self._engine = engine
         return engine
 
     @property
@@ -120,8 +128,7 @@ class Run(msgspec.Struct, eq=False):
     @property
     def undoing(self) -> bool:
         """Whether it undoes what earlier attempts have done: the job's end was decided before."""
-        engine = self.engine if self.journal.recorded else self._engine
-        return engine is not None and engine.ending is not None
+        return self._engine is not None and self._engine.ending is not None
 
     def count_threads(self) -> int:
         """How many threads run for it, which nothing can end; the outcome waits for them."""
@@ -415,13 +422,14 @@ class Run(msgspec.Struct, eq=False):
             outcome = self._outcome
         if outcome is None:
             raise RuntimeError("a run has ended in nothing")
-        if engine is not None:
-            if engine.undos and isinstance(outcome, (Failed, Cancelled)):
-                outcome = msgspec.structs.replace(outcome, undo=len(engine.undos))
-            engine.calls.close()
+        if engine is not None and engine.undos and isinstance(outcome, (Failed, Cancelled)):
+            outcome = msgspec.structs.replace(outcome, undo=len(engine.undos))
+        self._over = True
+        # a thread may have asked for one meanwhile: whoever comes second of us closes it
+        if self._engine is not None:
+            self._engine.calls.close()
         if self._timer is not None:
             self._timer.cancel()
-        self._over = True
         finisher, self.finisher = self.finisher, None
         if finisher is not None:
             finisher.finish(outcome)
