@@ -182,20 +182,29 @@ class _Crowd(Generic[T]):
     async def hear_of_all(self) -> None:
         """Wait until all have ended, or one has failed."""
         self._raise_failure()
-        while self._waiters:
-            future = self._waiters[0].future
+        waiters = self._waiters
+        while waiters:
+            future = waiters[0].future
             if not future.done():
                 await self._pause(future)
-            self._take(future.result())
+            end = future.result()
+            waiter = waiters.popleft()
+            if not waiter.left:
+                self._runtime.waiters.leave(waiter)
+            if end.state == "completed":
+                self._came.append(end.text)
+            else:
+                self._take(waiter, end)
         self._read_what_came()
 
     def give_up(self) -> None:
         """Take what has come of those that are left; the others are late."""
         self._raise_failure()
         while self._waiters:
-            future = self._waiters[0].future
+            waiter = self._waiters.popleft()
+            self._runtime.waiters.leave(waiter)
             # several may stand for one job, and the first of them has left
-            self._take(future.result() if future.done() and not future.cancelled() else None)
+            self._take(waiter, None if waiter.future.cancelled() else waiter.future.result())
         self._read_what_came()
 
     async def _pause(self, future: asyncio.Future[End]) -> None:
@@ -224,10 +233,8 @@ class _Crowd(Generic[T]):
     def _job_of(self, waiter: Waiter) -> Job:
         return Job(self._queue, waiter.key[1], waiter.run)
 
-    def _take(self, end: End | None) -> None:
+    def _take(self, waiter: Waiter, end: End | None) -> None:
         """The next job has ended, or (None) has not in time."""
-        waiter = self._waiters.popleft()
-        self._runtime.waiters.leave(waiter)
         if end is not None and end.state == "completed":
             self._came.append(end.text)
             return

@@ -215,9 +215,17 @@ class Waiters:
                 for watch in self._watching.get((workflow, job_id), ()):
                     watch.heard(run, Happening(what.removeprefix(WATCHED), text))
             return
+        waiting, completed = self._waiting, what == "completed"
         for job_id, text, run in zip(parts, parts, parts, strict=True):
-            if waiters := self._waiting.pop((workflow, job_id), None):
-                self._end(waiters, End(what, run, text))
+            waiters = waiting.pop((workflow, job_id), None)
+            if waiters:
+                waiter, end = waiters[0], End(what, run, text)
+                # most are: what `_end` does for one who waits for this life's result
+                if completed and waiter.run == run and len(waiters) == 1 and not waiter.future.done():
+                    waiter.left = True
+                    waiter.future.set_result(end)
+                else:
+                    self._end(waiters, end)
 
     def _end(self, waiters: Sequence[Waiter], end: End) -> None:
         """Those who wait for a job hear of an end: of the life that they wait for, or of another."""
