@@ -93,8 +93,9 @@ def main() -> None:
     settings = Settings(
         quick=quick,
         rounds=rounds,
-        own_rounds=options.rounds or (5 if quick else 7),
-        short_rounds=rounds * (4 if quick else 12),
+        own_rounds=(options.rounds and 3 * options.rounds) or (9 if quick else 15),
+        long_rounds=options.rounds or (3 if quick else 7),
+        short_rounds=rounds * (2 if quick else 6),
         seconds=options.seconds or (0.4 if quick else 2.0),
         only=frozenset(options.only),
     )

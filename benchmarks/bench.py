@@ -21,7 +21,8 @@ class Settings:
     Attributes:
         quick: Whether it is to end within five minutes.
         rounds: How often everybody takes a turn.
-        own_rounds: The same where only Lanner and the machine are measured.
+        own_rounds: The same where few are measured, Lanner beside itself or the machine: in turns of half the time.
+        long_rounds: The same where a turn takes longer, and does not differ much from the next.
         short_rounds: The same where a turn is short: a machine that wakes up slower for a while does so for all.
         seconds: How long a turn is to take, about.
         only: The ids of the measures that are wanted; empty: all.
@@ -30,6 +31,7 @@ class Settings:
     quick: bool
     rounds: int
     own_rounds: int
+    long_rounds: int
     short_rounds: int
     seconds: float
     only: frozenset[str]
@@ -121,6 +123,7 @@ class Bench:
         self.unavailable = unavailable
         self._players: dict[tuple[str, int], Player] = {}
         self._rates: dict[tuple[str, str], float] = {}
+        self._seconds = settings.seconds
 
     def measure(self, id: str, title: str, unit: str, *, lower_is_better: bool | None = False) -> Measure:
         """A measure by its id, made when first asked for."""
@@ -160,7 +163,9 @@ class Bench:
         A turn is given by the name that it counts for, the contestant and what it does. One that fails is left out from
         then on, and why is kept.
         """
-        count = rounds or (self.settings.rounds if len(turns) > FEW else self.settings.own_rounds)
+        few = len(turns) <= FEW
+        count = rounds or (self.settings.own_rounds if few else self.settings.rounds)
+        self._seconds = self.settings.seconds / 2 if few else self.settings.seconds
         for number in range(count):
             at = number % len(turns)
             for name, contestant, turn in (*turns[at:], *turns[:at]):
@@ -179,12 +184,12 @@ class Bench:
         print(f"{time.strftime('%X')} {measure.id} ({measure.unit}): {said}{lost}", flush=True)
 
     async def paced(self, what: str, player: Player, turn: Callable[[int], Awaitable[float]]) -> float:
-        """Jobs a second of a turn that takes about as long as the settings say.
+        """Jobs a second of a turn that takes about as long as it is to.
 
         ``turn`` is given how many jobs, and gives the seconds that they took. The first time it is also a warm-up.
         """
         key = (what, player.contestant.name)
-        seconds = self.settings.seconds
+        seconds = self._seconds
         if key not in self._rates:
             jobs, took = FIRST_JOBS, 0.0
             while took < seconds / 3 and jobs < MOST_JOBS:

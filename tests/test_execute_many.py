@@ -337,3 +337,33 @@ async def test_bad_input_is_refused_and_nothing_is_sent(
     with pytest.raises((InvalidArgumentError, SerializationError), match=said):
         await desk.order.execute_many(inputs, **options)
     assert look("ZCARD", "order:ready") == 0
+
+
+@pytest.mark.parametrize("how", ["well", "x" * 20_000, "badly", "never"], ids=["pushed", "too long", "failed", "late"])
+async def test_however_ends_were_heard_nobody_is_left_who_hears_of_them(
+    ns: WorkflowNamespace, desk: Desk, how: str
+) -> None:
+    desk.open.set()
+    runtime = await ns.queues.runtime()
+    inputs = [Order(number, how if number == 7 else "well") for number in range(20)]
+    async with desk.order.worker(grace=0):
+        await desk.order.execute_many(inputs, return_exceptions=True, timeout=2 if how == "never" else PATIENCE)
+    assert not runtime.waiters._waiting  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nobody else knows
+
+
+async def test_nobody_is_left_who_hears_of_ends_that_were_missed(
+    namespace_id: str, server: Server, proxy: Proxy
+) -> None:
+    async with (
+        WorkflowNamespace(namespace_id, redis=proxy.url) as waiting,
+        WorkflowNamespace(namespace_id, redis=server.url) as working,
+    ):
+        desk, order = Desk(working), Desk(waiting).order
+        together = asyncio.create_task(order.execute_many([Order(number) for number in range(MANY)], timeout=PATIENCE))
+        runtime = await waiting.queues.runtime()
+        async with desk.order.worker(concurrency=100):
+            await wait_until(lambda: len(desk.begun) == 100, PATIENCE)
+            proxy.cut()
+            desk.open.set()
+            assert await together == receipts(MANY)
+        assert not runtime.waiters._waiting  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nobody else knows

@@ -22,7 +22,7 @@ async def steps_on_postgres(bench: Bench) -> None:
             player = await Player.start(DBOS, url)
             try:
                 await player.call("run_steps", workflows=20, width=10)
-                for _ in range(bench.settings.own_rounds):
+                for _ in range(bench.settings.long_rounds):
                     took = await player.call("run_steps", workflows=workflows, width=WIDTH, within=120)
                     measure.rounds.setdefault(DBOS.name, []).append(3 * workflows / took)
             finally:

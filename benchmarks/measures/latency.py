@@ -21,7 +21,7 @@ JOBS = 25
 WARM_UP = 5
 LAST = 1.0
 # rounds of those that are compared, for one of the others
-OWN = 2
+OWN = 4
 
 
 async def picking_up(bench: Bench) -> None:

@@ -136,7 +136,7 @@ async def under_limits(bench: Bench) -> None:
             took: float = await player.call("work_within", queue=queue, slots=100, jobs=60, cap=3, limiters=0)
             return took
 
-        await bench.alternate(cap, [("lanner", LANNER_WORKFLOW, capped)])
+        await bench.alternate(cap, [("lanner", LANNER_WORKFLOW, capped)], rounds=bench.settings.long_rounds)
     limited = bench.measure("limiters", "no-op workflows under open rate limiters, 100 slots", "jobs/s")
     if bench.settings.wants(limited.id):
 

@@ -203,8 +203,9 @@ class _Crowd(Generic[T]):
         while self._waiters:
             waiter = self._waiters.popleft()
             self._runtime.waiters.leave(waiter)
+            future = waiter.future
             # several may stand for one job, and the first of them has left
-            self._take(waiter, None if waiter.future.cancelled() else waiter.future.result())
+            self._take(waiter, future.result() if future.done() and not future.cancelled() else None)
         self._read_what_came()
 
     async def _pause(self, future: asyncio.Future[End]) -> None:

@@ -20,7 +20,7 @@ class Waiter:
 
     ``looked`` is called when its record was seen to go on, ``failed`` when it has ended without a result. The future is
     done when the waiter has heard of the end, or waits no longer. A job that is ``unsent`` cannot be missing: who has
-    ``missed`` it looks again when it is known to be there. ``left``: it was taken off those who hear of ends, and has heard.
+    ``missed`` it looks again when it is known to be there. ``left``: it has heard, and need not leave any more.
     """
 
     key: tuple[str, str]
