@@ -82,7 +82,7 @@ class LannerWorkflow(serving.Peer):
             yield
 
     async def call_work_within(self, *, queue: str, slots: int, jobs: int, cap: int, limiters: int) -> float:
-        """Work through jobs under a cap of the namespace and open limiters; seconds from the start of the worker."""
+        """Work through jobs under a cap of the namespace (seconds from the worker's start) or open limiters."""
         self._count, self._expected, self._delays = 0, jobs, None
         self._all_ran.clear()
         workflow = self._workflow(queue, cap, limiters)
@@ -90,7 +90,7 @@ class LannerWorkflow(serving.Peer):
         async with workflow.worker(concurrency=slots):
             ready = time.perf_counter()
             await self._all_ran.wait()
-        return self._last - (min(self._first, ready) if limiters else began)
+        return self._last - (began if cap else min(self._first, ready))
 
     async def call_fill_and_wait(self, *, queue: str, jobs: int, together: bool) -> None:
         """Add jobs and wait for every result, together or each by itself; ``waited`` says when all were there."""
