@@ -26,12 +26,12 @@ async def ended(job: Job[Any]) -> None:
         await job.wait(timeout=30)
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, str]]:
-    """Level, text and error of what was logged of attempts."""
+def said(caplog: pytest.LogCaptureFixture, logger: str = LOGGER) -> list[tuple[int, str, str]]:
+    """Level, text and error of what was logged."""
     return [
         (each.levelno, each.getMessage(), type(each.exc_info[1]).__name__ if each.exc_info else "")
         for each in caplog.records
-        if each.name == LOGGER
+        if each.name == logger
     ]
 
 
@@ -99,15 +99,11 @@ async def test_a_timeout_is_logged_as_the_failure_that_it_is(
     assert [(level, error) for level, _, error in said(caplog)] == [(logging.ERROR, "TimeoutError")]
 
 
-async def test_a_failing_compensation_is_told_apart_from_the_attempt_that_it_undoes(
+async def test_each_failure_of_a_compensation_says_whose_it_is_and_how_often_it_is_tried(
     namespace: WorkflowNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fails = [True]
-
     async def refund() -> None:
-        if fails.pop():
-            fails.append(False)
-            raise OSError("the bank is away")
+        raise OSError("the bank is away")
 
     async def order(ctx: Context[None]) -> None:
         ctx.on_failure("refund", refund)
@@ -115,12 +111,53 @@ async def test_a_failing_compensation_is_told_apart_from_the_attempt_that_it_und
 
     workflow = namespace.create_workflow("order", run=order)
     async with workflow.worker():
-        job = await workflow.run(None, backoff=Backoff(first=0.01))
+        job = await workflow.run(None, backoff=Backoff(first=0))
         await ended(job)
-    texts = [text for _, text, _ in said(caplog)]
-    assert texts[0] == f"attempt 1 of 1 at job {job.id!r} of workflow 'order' has failed, for good"
-    assert texts[1].startswith(f"the undoing of job {job.id!r} of workflow 'order' has failed, the next follows in ")
-    assert len(texts) == 2
+    whose = f"compensation 'refund' of job {job.id!r} of workflow 'order' has failed"
+    assert said(caplog) == [
+        (logging.ERROR, f"attempt 1 of 1 at job {job.id!r} of workflow 'order' has failed, for good", "ValueError")
+    ]
+    assert said(caplog, "lanner.workflow.compensation") == [
+        (logging.WARNING, f"{whose}, 1 of 3 times, and is tried again in 0 s", "OSError"),
+        (logging.WARNING, f"{whose}, 2 of 3 times, and is tried again in 0 s", "OSError"),
+        (logging.ERROR, f"{whose} 3 times and is given up", "OSError"),
+    ]
+
+
+async def test_an_input_that_cannot_be_read_is_explained_once(
+    namespace: WorkflowNamespace, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def greet(ctx: Context[str]) -> str:
+        return ctx.input
+
+    async def count(ctx: Context[int]) -> int:
+        return ctx.input
+
+    greeting = namespace.create_workflow("greet", run=greet)
+    job = await greeting.run("ada", max_attempts=3)
+    async with (
+        WorkflowNamespace(namespace.id, redis=server.url) as others,
+        others.create_workflow("greet", run=count).worker(),
+    ):
+        await ended(job)
+    (explained, failed) = said(caplog)
+    assert "the input does not fit its schema" in explained[1]
+    assert failed == (logging.ERROR, f"attempt 1 of 3 at job {job.id!r} of workflow 'greet' has failed, for good", "")
+
+
+async def test_records_say_by_themselves_which_attempt_it_was(
+    namespace: WorkflowNamespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def charge(_: Context[None]) -> None:
+        raise ValueError("declined")
+
+    workflow = namespace.create_workflow("charge", run=charge)
+    async with workflow.worker():
+        job = await workflow.run(None)
+        await ended(job)
+    record = next(each for each in caplog.records if each.name == LOGGER)
+    fields = {name: getattr(record, name) for name in ("workflow", "job_id", "attempt")}
+    assert fields == {"workflow": "charge", "job_id": job.id, "attempt": 1}
 
 
 async def test_nothing_is_said_of_what_ends_well_or_is_cancelled(

@@ -201,22 +201,24 @@ class Attempt(msgspec.Struct, eq=False):
                 message=failure.message,
                 traceback=failure.traceback,
             )
-        self._log_failure(outcome, error, "the undoing of" if undoing else "")
+        if not undoing:
+            self._log_failure(outcome, error)
         self.attempts.callbacks.failed(Job(workflow, QueueJob(workflow.queue, claim.id, claim.spec.run)), error)
 
-    def _log_failure(self, outcome: Failed | Retry, error: BaseException, what: str) -> None:
+    def _log_failure(self, outcome: Failed | Retry, error: BaseException) -> None:
         claim = self.claim
-        what = what or f"attempt {claim.attempt} of {claim.spec.max_attempts} at"
-        if isinstance(outcome, Retry):
-            again = outcome.delay_ms / 1000
-            logger.warning(
-                "%s job %r of workflow %r has failed, the next follows in %g s",
-                what, claim.id, claim.workflow, again, exc_info=error,
-            )  # fmt: skip
-        else:
-            logger.error(
-                "%s job %r of workflow %r has failed, for good", what, claim.id, claim.workflow, exc_info=error
-            )
+        logger.log(
+            logging.WARNING if isinstance(outcome, Retry) else logging.ERROR,
+            "attempt %d of %d at job %r of workflow %r has failed, %s",
+            claim.attempt,
+            claim.spec.max_attempts,
+            claim.id,
+            claim.workflow,
+            f"the next follows in {outcome.delay_ms / 1000:g} s" if isinstance(outcome, Retry) else "for good",
+            # what was said of an input that cannot be read is all there is to say
+            exc_info=None if self._run is None else error,
+            extra={"workflow": claim.workflow, "job_id": claim.id, "attempt": claim.attempt},
+        )
 
 
 def program_of(

@@ -79,10 +79,18 @@ async def compensate(
                 await _call(engine, undo)
         except Exception as error:
             failed = failures - before + 1
-            if failed < attempts and not is_final(error, engine.program.non_retryable):
-                return Retry(backoff_delay_ms(failed, spec.backoff, rng), Failure.of(error))
             name = undo.path.removeprefix(UNDER_WAY_PATH + "/")
-            logger.exception("compensation %r has failed %d times and is given up", name, failed)
+            whose = (name, engine.values.job_id, engine.program.workflow)
+            if failed < attempts and not is_final(error, engine.program.non_retryable):
+                retry = Retry(backoff_delay_ms(failed, spec.backoff, rng), Failure.of(error))
+                logger.warning(
+                    "compensation %r of job %r of workflow %r has failed, %d of %d times, and is tried again in %g s",
+                    *whose, failed, attempts, retry.delay_ms / 1000, exc_info=error,
+                )  # fmt: skip
+                return retry
+            logger.exception(
+                "compensation %r of job %r of workflow %r has failed %d times and is given up", *whose, failed
+            )
             given_up.append(f"compensation {name!r} has failed: {type(error).__name__}: {error}")
             await engine.record(undo.path, f"{failures}:{notes.write(given_up[-1])}")
         else:

@@ -99,8 +99,10 @@ class Engine(msgspec.Struct, eq=False):
 
         Raises:
             StepError: The name is unfit, or taken in its scope; or this is inside a step.
-            RunEnded: The job is being undone, and this was the last that is to be.
+            RunEnded: The job is being undone, and this was the last that is to be; or the run is over.
         """
+        if self.calls.owner is None:
+            raise RunEnded(self.calls.ended)
         scope = here.get()
         if scope is None or scope.calls is not self.calls:
             scope = None
