@@ -8,6 +8,7 @@ a stand-in.
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from lanner import Backoff, ChildFailedError, Context, NonRetryableError, WorkflowNamespace
@@ -111,4 +112,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    # what fails here is meant to: the log of its attempts would hide what is shown
+    logging.getLogger("lanner.workflow").setLevel(logging.CRITICAL)
     asyncio.run(main())

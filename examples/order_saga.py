@@ -7,6 +7,7 @@ becomes of the worker: after a failure for good, after a crash, and when somebod
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from lanner import Context, JobCancelledError, JobFailedError, NonRetryableError, WorkflowNamespace
@@ -101,4 +102,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    # what fails here is meant to: the log of its attempts would hide what is shown
+    logging.getLogger("lanner.workflow").setLevel(logging.CRITICAL)
     asyncio.run(main())

@@ -7,6 +7,7 @@ it can go on for as long as there are pages. The site here is made up.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -81,4 +82,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    # what fails here is meant to: the log of its attempts would hide what is shown
+    logging.getLogger("lanner.workflow").setLevel(logging.CRITICAL)
     asyncio.run(main())

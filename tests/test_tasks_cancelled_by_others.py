@@ -65,7 +65,7 @@ async def test_a_job_whose_task_is_cancelled_before_its_first_step_fails_its_att
         began[claim.data] += 1
         if claim.data == "cancels":
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                if "Runs" in repr(task.get_coro()):
+                if "_TaskRun" in repr(task.get_coro()):
                     task.cancel()
         return claim.data
 
