@@ -163,7 +163,7 @@ class Bench:
         A turn is given by the name that it counts for, the contestant and what it does. One that fails is left out from
         then on, and why is kept.
         """
-        few = len(turns) <= FEW
+        few = rounds is None and len(turns) <= FEW
         count = rounds or (self.settings.own_rounds if few else self.settings.rounds)
         self._seconds = self.settings.seconds / 2 if few else self.settings.seconds
         for number in range(count):

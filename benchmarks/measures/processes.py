@@ -29,9 +29,8 @@ async def by_two(bench: Bench) -> None:
             def use(name: str, share: float, cpu: Measure = cpu) -> None:
                 cpu.rounds.setdefault(name, []).append(100 * share)
 
-            await bench.alternate(
-                measure, [(name, LANNER, _working(bench, kind, count, turns, use)) for count, name in NAMES.items()]
-            )
+            kinds = [(name, LANNER, _working(bench, kind, count, turns, use)) for count, name in NAMES.items()]
+            await bench.alternate(measure, kinds, rounds=bench.settings.long_rounds)
             said = ", ".join(f"{name} {cpu.value(name):.0f}" for name in cpu.rounds)
             print(f"{cpu.id} ({cpu.unit}): {said}", flush=True)
 

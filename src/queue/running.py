@@ -88,7 +88,12 @@ class Runs:
         claim.ending, claim.over = self._ending, self._over
         if claim.spec.timeout and not unread:
             self._start_timer(claim)
-        answer = self._answer(claim, unread=unread)
+        answer: Awaitable[Any] | Concludes
+        try:
+            answer = self._read_first(claim) if unread else self._handlers[claim.workflow](claim)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
+            self._ended(claim, error)
+            return
         if isinstance(answer, Concludes):
             return
         if isinstance(answer, asyncio.Future):
@@ -146,14 +151,6 @@ class Runs:
             logger.warning("waiting for %d jobs whose threads cannot be ended", len(held))
             await self._until(lambda: held.isdisjoint(self._running))
 
-    def _answer(self, claim: Claim, *, unread: bool) -> Awaitable[Any] | Concludes:
-        try:
-            return self._read_first(claim) if unread else self._handlers[claim.workflow](claim)
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
-            failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            failed.set_result(_outcome_of_error(claim, error))
-            return failed
-
     def _answered(self, claim: Claim, running: asyncio.Future[Any]) -> None:
         try:
             outcome = _outcome_of(claim, running.result())
@@ -170,9 +167,6 @@ class Runs:
         self._of_workflow[claim.workflow] -= 1
         self._conclude(claim, _outcome_of_error(claim, result) if isinstance(result, BaseException) else result)
         claim.let_go()
-        self._tell_of_fewer()
-
-    def _tell_of_fewer(self) -> None:
         if self._fewer is not None:
             self._fewer.set()
 
@@ -207,7 +201,8 @@ class Runs:
         self.outbox.append((claim, _outcome_of_end(claim, Released())))
         self._decided.add(claim)
         self.changed()
-        self._tell_of_fewer()
+        if self._fewer is not None:
+            self._fewer.set()
 
     async def _read_first(self, claim: Claim) -> Outcome | str | Concludes | None:
         """Run a claim after its checkpoints, which were too many to come with it."""

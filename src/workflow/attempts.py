@@ -119,7 +119,7 @@ class Attempt(msgspec.Struct, eq=False):
             claim.id,
             claim.spec,
             claim.failures,
-            ClaimJournal(claim, recorder),
+            ClaimJournal(claim, recorder, claim.steps),
             loop,
             self._observed,
             self,

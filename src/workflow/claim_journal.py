@@ -14,15 +14,17 @@ LONGEST_STEM: Final = 200
 
 
 class ClaimJournal(msgspec.Struct, eq=False):
-    """The journal of a claimed job: its checkpoints came with the claim, and are written under its token."""
+    """The journal of a claimed job: its checkpoints came with the claim, and are written under its token.
+
+    Attributes:
+        claim: The claim.
+        recorder: Writes them.
+        recorded: Those of earlier attempts by step path.
+    """
 
     claim: Claim
     recorder: Recorder
-
-    @property
-    def recorded(self) -> Mapping[str, str]:
-        """Checkpoints of earlier attempts by step path."""
-        return self.claim.steps
+    recorded: Mapping[str, str]
 
     async def record(self, path: str, text: str) -> bool:
         """Store a checkpoint. False: the claim is lost, nothing was written."""
