@@ -134,15 +134,20 @@ async def test_an_input_that_cannot_be_read_is_explained_once(
         return ctx.input
 
     greeting = namespace.create_workflow("greet", run=greet)
-    job = await greeting.run("ada", max_attempts=3)
+    job, other = await greeting.run("ada", max_attempts=3), await greeting.run("bob", max_attempts=3)
     async with (
         WorkflowNamespace(namespace.id, redis=server.url) as others,
         others.create_workflow("greet", run=count).worker(),
     ):
         await ended(job)
-    (explained, failed) = said(caplog)
+        await ended(other)
+    (explained, *failed) = said(caplog)
     assert "the input does not fit its schema" in explained[1]
-    assert failed == (logging.ERROR, f"attempt 1 of 3 at job {job.id!r} of workflow 'greet' has failed, for good", "")
+    # the others are not explained, but say why they have failed
+    assert [text for _, text, _ in failed] == [
+        f"attempt 1 of 3 at job {each.id!r} of workflow 'greet' has failed, for good" for each in (job, other)
+    ]
+    assert [error for _, _, error in failed] == ["", "SerializationError"]
 
 
 async def test_records_say_by_themselves_which_attempt_it_was(

@@ -84,9 +84,10 @@ class Attempts:
                 ", ".join(map(repr, self.workflow.queue.limiters)) or "none",
             )
 
-    def tell_of_unread(self, claim: Claim, error: BaseException) -> None:
-        """An input cannot be read, and it may not be the only one; said now and then."""
-        if self._seldom.may_say("unread"):
+    def tell_of_unread(self, claim: Claim, error: BaseException) -> bool:
+        """An input cannot be read, and it may not be the only one; said now and then. Whether it was."""
+        says = self._seldom.may_say("unread")
+        if says:
             logger.error(
                 "job %r of workflow %r fails at once, and others may too: %s. If the code has changed, mend it (give "
                 "new fields a default), then retry what has failed",
@@ -94,6 +95,7 @@ class Attempts:
                 claim.workflow,
                 error,
             )
+        return says
 
 
 class Attempt(msgspec.Struct, eq=False):
@@ -104,6 +106,7 @@ class Attempt(msgspec.Struct, eq=False):
     _run: Run | None = None
     _observed: ObservedAttempt | None = None
     _error: BaseException | None = None
+    _explained: bool = False
 
     def start(self) -> None:
         """Start the run."""
@@ -138,7 +141,7 @@ class Attempt(msgspec.Struct, eq=False):
         self._error = error
         if self._run is None:
             # an input that does not fit is read no better by another attempt: a person has to mend it, and retry
-            self.attempts.tell_of_unread(self.claim, error)
+            self._explained = self.attempts.tell_of_unread(self.claim, error)
             return Failed(Failure.of(error))
         return decide(error, self.claim.spec, self.claim.failures)
 
@@ -215,8 +218,7 @@ class Attempt(msgspec.Struct, eq=False):
             claim.id,
             claim.workflow,
             f"the next follows in {outcome.delay_ms / 1000:g} s" if isinstance(outcome, Retry) else "for good",
-            # what was said of an input that cannot be read is all there is to say
-            exc_info=None if self._run is None else error,
+            exc_info=None if self._explained else error,
             extra={"workflow": claim.workflow, "job_id": claim.id, "attempt": claim.attempt},
         )
 
