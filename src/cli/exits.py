@@ -5,9 +5,9 @@ class Exit(IntEnum):
     """What the command's exit code says to whoever supervises it.
 
     Attributes:
-        STOPPED: It was told to stop, and everything was handed back.
-        FAILED: It broke down, or could not reach Redis: starting it again makes sense.
-        MISUSED: Its arguments, the module, or the namespace cannot be used: starting it again does not help.
+        STOPPED: It was told to stop, and everything was handed back; or it has done what it was to do.
+        FAILED: It broke down, could not reach Redis, or could not do it for some job: doing it again may make sense.
+        MISUSED: Its arguments, the module, or the namespace cannot be used: doing it again does not help.
     """
 
     STOPPED = 0
@@ -17,3 +17,7 @@ class Exit(IntEnum):
 
 class MisuseError(Exception):
     """The command cannot be carried out as it was given; the text says why, and what would be right."""
+
+
+class FailureError(Exception):
+    """The command could not be carried out, and may be another time; the text says why."""

@@ -3,10 +3,12 @@
 import importlib
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
+from ..queue.namespace import Namespace
 from ..workflow.namespace import WorkflowNamespace
 from ..workflow.workflow import Workflow
 from .exits import MisuseError
@@ -36,6 +38,16 @@ def load_target(where: str) -> Target:
         return found
     kind = type(found).__name__
     raise MisuseError(f"{where!r} is no WorkflowNamespace or Workflow, but of type {kind}{_what_it_has(module)}")
+
+
+def workflows_of(target: Target) -> Sequence[Workflow[Any, Any]]:
+    """The workflows that it has, or is."""
+    return target.workflows if isinstance(target, WorkflowNamespace) else (target,)
+
+
+def queues_of(target: Target) -> Namespace:
+    """The namespace of its queues."""
+    return target.queues if isinstance(target, WorkflowNamespace) else target.queue.namespace
 
 
 def _is_target(value: object) -> TypeGuard[Target]:

@@ -8,25 +8,14 @@ import signal
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
-from redis.exceptions import RedisError
-
-from ..errors import (
-    ClosedError,
-    DataModelError,
-    EmbeddedServerError,
-    InvalidArgumentError,
-    RedisUnavailableError,
-    ServerVersionError,
-)
 from ..queue.namespace import Namespace
-from ..workflow.namespace import WorkflowNamespace
 from ..workflow.worker import Worker, WorkerSettings
-from ..workflow.workflow import Workflow
-from .exits import Exit, MisuseError
+from .exits import Exit
+from .faults import in_words
 from .settings import WorkerArguments
-from .target import Target, load_target
+from .target import Target, load_target, queues_of, workflows_of
 
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s [%(process)d] %(message)s"
 STANDARD_INPUT: Final = 0
@@ -41,6 +30,7 @@ def run_worker(arguments: WorkerArguments) -> int:
 
     Raises:
         MisuseError: The arguments cannot be used.
+        FailureError: Redis cannot be reached.
     """
     target = load_target(arguments.target)
     # does nothing where the module has set up logging of its own
@@ -50,21 +40,13 @@ def run_worker(arguments: WorkerArguments) -> int:
         settings["lease"] = arguments.lease
     if arguments.grace is not None:
         settings["grace"] = arguments.grace
-    try:
+    with in_words():
         worker = target.worker(concurrency=arguments.concurrency, **settings)
-    except InvalidArgumentError as error:
-        raise MisuseError(str(error)) from error
-    name, make_loop = _loop()
-    _announce(target, arguments, name)
-    _spare_the_collector()
-    try:
+        name, make_loop = _loop()
+        _announce(target, arguments, name)
+        _spare_the_collector()
         with asyncio.Runner(loop_factory=make_loop) as runner:
-            runner.run(_work(worker, _queues_of(target), lifeline=arguments.lifeline))
-    except (InvalidArgumentError, ServerVersionError, DataModelError, EmbeddedServerError, ClosedError) as error:
-        raise MisuseError(str(error)) from error
-    except (RedisUnavailableError, RedisError) as error:
-        _say(f"lanner worker: {error}")
-        return Exit.FAILED
+            runner.run(_work(worker, queues_of(target), lifeline=arguments.lifeline))
     return Exit.STOPPED
 
 
@@ -102,14 +84,9 @@ def _loop() -> tuple[str, Callable[[], asyncio.AbstractEventLoop] | None]:
     return "uvloop", uvloop.new_event_loop
 
 
-def _queues_of(target: Target) -> Namespace:
-    return target.queues if isinstance(target, WorkflowNamespace) else target.queue.namespace
-
-
 def _announce(target: Target, arguments: WorkerArguments, loop: str) -> None:
-    workflows: list[Workflow[Any, Any]] = list(target.workflows) if isinstance(target, WorkflowNamespace) else [target]
-    queues = _queues_of(target)
-    names = ", ".join(workflow.id for workflow in workflows)
+    queues = queues_of(target)
+    names = ", ".join(workflow.id for workflow in workflows_of(target))
     _say(f"lanner {version('lanner')}, process {os.getpid()}: namespace {queues.id!r} on {queues.connector}")
     how = "" if arguments.lifeline else "; Ctrl-C or SIGTERM stops it, a second one at once"
     slots = "1 slot" if arguments.concurrency == 1 else f"{arguments.concurrency} slots"

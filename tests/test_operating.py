@@ -1,0 +1,215 @@
+"""The commands by which jobs are looked at, retried, cancelled and removed from a shell."""
+
+import subprocess
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lanner import Backoff, Context, WorkflowNamespace
+from support.commands import ran
+from support.jobs import PATIENCE
+from support.servers import Server
+from support.waiting import wait_until
+
+MODULE = """
+import base64
+from lanner import Context, WorkflowNamespace
+
+class Base64:
+    def encode(self, text):
+        return base64.b64encode(text.encode()).decode()
+
+    def decode(self, text):
+        return base64.b64decode(text).decode()
+
+async def run(ctx):
+    raise AssertionError("the test runs it")
+
+ns = WorkflowNamespace("{namespace}")
+order = ns.create_workflow("order", run=run)
+stock = ns.create_workflow("stock", run=run)
+coded = WorkflowNamespace("{namespace}-coded", codec=Base64())
+coded.create_workflow("order", run=run)
+"""
+
+
+class Base64:
+    """As the module has it."""
+
+    def encode(self, text: str, /) -> str:
+        return b64encode(text.encode()).decode()
+
+    def decode(self, text: str, /) -> str:
+        return b64decode(text).decode()
+
+
+async def count(ctx: Context[str]) -> int:
+    return len(ctx.input)
+
+
+class Shop:
+    """Workflows that run in the test, and a module from which the command knows them."""
+
+    def __init__(self, directory: Path, server: Server, namespace: str) -> None:
+        self.directory = directory
+        self._url = server.url
+        (directory / "shops.py").write_text(MODULE.format(namespace=namespace))
+        self.namespace = WorkflowNamespace(namespace, redis=server.url)
+        self.broken = True
+        self.order = self.namespace.create_workflow("order", run=self._order, max_attempts=2, backoff=Backoff(0.01))
+        self.stock = self.namespace.create_workflow("stock", run=count)
+
+    async def _order(self, ctx: Context[str]) -> str:
+        packed = await ctx.step.do("pack", lambda: f"packed {ctx.input}")
+        await ctx.log(f"attempt {ctx.attempt}")
+        await ctx.progress({"packed": True})
+        await ctx.step.run("count", self.stock, ctx.input)
+        if self.broken:
+            raise ValueError("no\nsuch address")
+        await ctx.step.wait("a day", timedelta(days=1))
+        return packed
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """What the command prints, which ends as it should."""
+        done = ran(arguments[0], "shops:ns", *arguments[1:], directory=self.directory, redis_url=self._url)
+        assert done.returncode == code, done
+        assert (not done.stderr) == (code == 0 or bool(done.stdout)), done
+        return done.stdout or done.stderr
+
+    def run_as_it_is(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The command, ended."""
+        return ran(*arguments, directory=self.directory, redis_url=self._url)
+
+
+@pytest.fixture
+async def shop(tmp_path: Path, server: Server, namespace_id: str) -> AsyncIterator[Shop]:
+    shop = Shop(tmp_path, server, namespace_id)
+    async with shop.namespace:
+        yield shop
+
+
+async def _until(job: Any, state: str) -> None:
+    async def there() -> bool:
+        return bool(await job.state() == state)
+
+    await wait_until(there, timeout=PATIENCE)
+
+
+async def test_a_failed_job_is_found_looked_at_and_retried(shop: Shop) -> None:
+    async with shop.namespace.worker():
+        job = await shop.order.run("cups", id="an order/1")
+        await _until(job, "failed")
+        status = shop.run("status")
+        assert [line.split()[:8] for line in status.splitlines() if line.startswith(("order", "stock"))] == [
+            ["order", "0", "0", "0", "0", "0", "1", "0"],
+            ["stock", "0", "0", "0", "0", "1", "0", "0"],
+        ]
+        assert "10 slots for order, stock" in status
+
+        (listed,) = shop.run("jobs", "order", "failed").splitlines()
+        assert listed.startswith("'order/an order/1'  failed  attempt 2  ")
+        assert listed.endswith("ValueError: no such address")
+        assert shop.run("jobs", "order", "failed", "--skip", "1") == ""
+
+        shown = shop.run("show", "order/an order/1")
+        for text in (
+            "attempt   2 of 2",
+            'input     "cups"',
+            'progress  {"packed":true}',
+            "failure   ValueError: no such address",
+            'pack   do done     "packed cups"',
+            "count  child done  4",
+            "(count): completed",
+            "attempt 1\n  attempt 2",
+            'raise ValueError("no\\nsuch address")',
+        ):
+            assert text in shown, shown
+
+        shop.broken = False
+        assert shop.run("retry", "order/an order/1") == "'order/an order/1' goes on\n"
+        await _until(job, "delayed")
+        assert shop.run("retry", "order/an order/1", code=1) == "'order/an order/1' had not failed, or is gone\n"
+        assert "a day  wait until  20" in shop.run("show", "order/an order/1")
+
+
+async def test_all_failed_jobs_are_retried_at_once(shop: Shop) -> None:
+    async with shop.namespace.worker():
+        jobs = [await shop.order.run(item) for item in ("cups", "plates")]
+        for job in jobs:
+            await _until(job, "failed")
+        shop.broken = False
+        assert shop.run("retry", "--all", "order") == "2 jobs of order go on\n"
+        for job in jobs:
+            await _until(job, "delayed")
+
+
+async def test_jobs_are_cancelled_and_removed_each_told_and_what_is_not_there_is_no_success(shop: Shop) -> None:
+    first, second = await shop.stock.run("cups"), await shop.stock.run("plates")
+    said = shop.run("cancel", f"stock/{first.id}", "stock/none", "--reason", "sold out", code=1)
+    assert said == f"stock/{first.id} is cancelled\nstock/none had ended otherwise, or is gone\n"
+    assert "reason    sold out" in shop.run("show", f"stock/{first.id}")
+    assert shop.run("remove", f"stock/{first.id}", f"stock/{second.id}").count(" is removed\n") == 2
+    assert "there is no job" in shop.run("show", f"stock/{second.id}", code=1)
+    assert (await shop.stock.counts()).waiting == 0
+
+
+async def test_a_namespace_and_a_workflow_are_paused_and_go_on(shop: Shop) -> None:
+    shop.run("pause")
+    shop.run("pause", "stock")
+    status = shop.run("status")
+    assert status.count("(paused)") == 2
+    assert status.endswith("no worker has slots for order, stock\n")
+    assert (await shop.namespace.limits()).paused
+    assert (await shop.stock.limits()).paused
+    shop.run("resume")
+    assert not (await shop.namespace.limits()).paused
+    assert (await shop.stock.limits()).paused
+    shop.run("resume", "stock")
+    assert not (await shop.stock.limits()).paused
+
+
+async def test_one_workflow_may_be_the_target(shop: Shop) -> None:
+    await shop.stock.run("cups")
+    said = shop.run_as_it_is("status", "shops:stock").stdout
+    assert "stock  " in said
+    assert "order  " not in said
+
+
+async def test_values_are_shown_as_the_codec_reads_them(shop: Shop, namespace_id: str, server: Server) -> None:
+    async with WorkflowNamespace(f"{namespace_id}-coded", redis=server.url, codec=Base64()) as ns:
+        await ns.create_workflow("order", run=count).run("cups", id="1")
+    assert 'input     "cups"' in shop.run_as_it_is("show", "shops:coded", "order/1").stdout
+
+
+MISUSES = {
+    "no job": (("show", "order"), "'order' does not say which job: give it as WORKFLOW/ID"),
+    "no id": (("cancel", "order/"), "'order/' does not say which job"),
+    "an unknown workflow": (("remove", "odrer/1"), "there is no workflow 'odrer', but 'order', 'stock'"),
+    "an unknown workflow to list": (("jobs", "odrer", "failed"), "there is no workflow 'odrer'"),
+    "an unknown state": (("jobs", "order", "broken"), "invalid choice: 'broken'"),
+    "a page of nothing": (("jobs", "order", "failed", "--limit", "0"), "limit must be an int from 1 to 1000"),
+    "no job to retry": (("retry",), "WORKFLOW/ID --all is required"),
+    "an id that cannot be": (("cancel", "order/" + "x" * 300), "job id"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISUSES.values(), ids=MISUSES.keys())
+async def test_what_cannot_be_done_is_said_and_nothing_is_done(
+    shop: Shop, arguments: tuple[str, ...], said: str
+) -> None:
+    job = await shop.order.run("cups", id="1")
+    assert said in shop.run(*arguments, code=2)
+    if arguments[0] in ("cancel", "remove"):
+        shop.run(arguments[0], "order/1", *arguments[1:], code=2)
+    assert await job.state() == "waiting"
+
+
+async def test_a_redis_that_cannot_be_reached_is_a_failure(shop: Shop) -> None:
+    done = ran("status", "shops:ns", directory=shop.directory)
+    assert done.returncode == 1
+    assert done.stderr.startswith("lanner status: connecting to Redis at redis://127.0.0.1:1/0")
+    assert "Traceback" not in done.stderr
