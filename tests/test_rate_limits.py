@@ -12,7 +12,7 @@ from lanner.queue import Claim, Namespace, Outcome, RateLimit, Released, Retry, 
 from lanner.queue.outcome import Failure
 from support.client import Client
 from support.jobs import PATIENCE, results_of
-from support.rate_limits import LONG, SAFETY, done, looked_in_vain
+from support.rate_limits import LONG, SAFETY, done, looked_in_vain, starts_kept
 from support.servers import Server
 from support.starts import most_within, starts_of
 from support.waiting import wait_until
@@ -131,7 +131,7 @@ async def test_a_retry_is_a_start(server: Server, namespace_id: str, client: Cli
         queue = namespace.queue("calls", max_attempts=5)
         job = await queue.add("x")
         async with queue.worker(handle, safety=SAFETY):
-            await wait_until(lambda: client("LLEN", f"{namespace.base}:@limiter:api") == 2)
+            await wait_until(lambda: starts_kept(client, namespace, "api") == 2)
             await wait_until(lambda: client("EXISTS", f"{namespace.base}:running") == 0)
             await looked_in_vain(queue, client)
             record = await job.record()
@@ -180,15 +180,37 @@ async def test_several_budgets_are_all_taken_or_none(server: Server, namespace_i
             paid = await both.add_many(["x"] * 5)
             await paid[1].wait(PATIENCE)
             await looked_in_vain(both, client)
-            assert client("LLEN", f"{namespace.base}:@limiter:card") == 2
-            assert client("LLEN", f"{namespace.base}:@limiter:account") == 2
+            assert starts_kept(client, namespace, "card") == 2
+            assert starts_kept(client, namespace, "account") == 2
             # the third start of the account is still to be had, by whom the card does not concern
             await (await one.add("y")).wait(PATIENCE)
             late = await one.add("z")
             await looked_in_vain(one, client)
             assert await late.state() == "waiting"
             assert [await job.state() for job in paid] == ["completed"] * 2 + ["waiting"] * 3
-        assert client("LLEN", f"{namespace.base}:@limiter:account") == 3
+        assert starts_kept(client, namespace, "account") == 3
+
+
+@pytest.mark.parametrize("over", [0, 1, 2, 63, 64, 255, 256, 257, 700])
+@pytest.mark.parametrize("within", [0, 1, 2])
+async def test_starts_that_are_over_are_forgotten_however_many_calls_told_them(
+    server: Server, namespace_id: str, client: Client, over: int, within: int
+) -> None:
+    async with Namespace(namespace_id, redis=server.url, limiters={"api": RateLimit(2, LONG)}) as namespace:
+        queue = namespace.queue("calls")
+        job = await queue.add("x")
+        now = (await job.record()).created.timestamp() * 1000
+        instants = [int(now - LONG.total_seconds() * 1000) - 1] * over + [int(now)] * within
+        for told, instant in enumerate(instants):
+            client("RPUSH", f"{namespace.base}:@limiter:api", f"{instant} {told} {told + 1}")
+            client("PEXPIRE", f"{namespace.base}:@limiter:api", int(LONG.total_seconds() * 1000))
+        async with queue.worker(done, safety=SAFETY):
+            if within < 2:
+                await job.wait(PATIENCE)
+            else:
+                await looked_in_vain(queue, client)
+                assert await job.state() == "waiting"
+            assert starts_kept(client, namespace, "api") == min(within + 1, 2)
 
 
 async def test_limiters_are_one_budget_over_workflows(server: Server, namespace_id: str, client: Client) -> None:

@@ -64,7 +64,9 @@ for _, name in ipairs(redis.call('KEYS', base .. '*')) do
       redis.call('HSET', name, claims[i], head .. earlier(deadline) .. rest)
     end
   elseif kind == 'list' and string.match(own, '^@limiter:') then
-    for i, start in ipairs(redis.call('LRANGE', name, 0, -1)) do redis.call('LSET', name, i - 1, earlier(start)) end
+    for i, starts in ipairs(redis.call('LRANGE', name, 0, -1)) do
+      redis.call('LSET', name, i - 1, (string.gsub(starts, '^%d+', earlier)))
+    end
   elseif own == 'swept' or string.match(own, '^@limiter%-pause:') then
     redis.call('SET', name, earlier(redis.call('GET', name)), 'KEEPTTL')
   elseif kind == 'hash' and string.match(own, '^[^:]*:j:') then

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from support.leftovers import leftovers_of
+from support.rate_limits import starts_in
 
 from .claims import budgets_of, opening
 from .clock import Clock
@@ -205,11 +206,11 @@ def _check_limiters(model: Model, held: Held, clock: Clock) -> None:
     for key, starts in model.starts.items():
         window = windows.get(key.partition(":")[0], 0)
         counted = [start for start in starts if start > model.now - window]
-        stored = held.lists.get(f"@limiter:{key}", [])
+        stored = starts_in(held.lists.get(f"@limiter:{key}", []))
         assert len(stored) >= len(counted), f"limiter {key} counts {stored}, not the starts at {counted}"
         for start, score in zip(reversed(counted), reversed(stored), strict=False):
             earliest, latest = clock.on_server(start)
-            assert earliest <= int(score) <= latest, f"limiter {key} counts {score}, not a start at {earliest}"
+            assert earliest <= score <= latest, f"limiter {key} counts {score}, not a start at {earliest}"
 
 
 def _check_windows(model: Model, held: Held, clock: Clock) -> None:

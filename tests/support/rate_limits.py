@@ -1,8 +1,9 @@
 """Workers that rate limiters refuse, and how a test knows that they were refused."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 
-from lanner.queue import Claim, Queue
+from lanner.queue import Claim, Namespace, Queue
 
 from .client import Client
 from .waiting import wait_until
@@ -14,6 +15,21 @@ SAFETY = 120
 
 async def done(_: Claim) -> str:
     return ""
+
+
+def starts_in(entries: Iterable[str]) -> list[int]:
+    """The instants of the starts that a limiter's entries tell, each of as many as it adds to those before it."""
+    starts: list[int] = []
+    for entry in entries:
+        instant, before, told = map(int, entry.split())
+        starts += [instant] * (told - before)
+    return starts
+
+
+def starts_kept(client: Client, namespace: Namespace, limiter: str) -> int:
+    """How many starts a limiter keeps."""
+    entries: list[str] = client("LRANGE", f"{namespace.base}:@limiter:{limiter}", 0, -1)
+    return len(starts_in(entries))
 
 
 async def looked_in_vain(queue: Queue, client: Client) -> None:

@@ -1,5 +1,6 @@
 --- @include add_delayed when needed
 --- @include claim_job
+--- @include claim_simply
 --- @include claim_unstarted
 --- @include enter_active
 --- @include held_group when needed
@@ -24,16 +25,22 @@ local GROUP = 103 -- 'g'
 local function claimReady(base, workflow, index, room, token, lease, now, claims, claimed)
   local shared, grouped, open, again, spare = {}, {}, math.huge, 0, UNCLAIMABLE_AT_ONCE
   local own = readLimits(base, workflow)
+  local silent = own.stream == 0
   if readLimits(base).limiters or own.limiters then
     shared, grouped = openBudgets(base, workflow, now)
     if not shared then return 0, now + UNREADABLE_FOR end
     open, again = roomWithin(shared)
+    if silent and #grouped == 0 and open >= room then
+      local served, starts = claimSimply(base, workflow, index, room, token, lease, now, claims, claimed)
+      spendBudgets(base, shared, starts, now)
+      return served
+    end
     if #grouped > 0 then
       local most = math.max(math.floor(GROUP_BUDGETS_AT_ONCE / #grouped), 1)
       room, spare = math.min(room, most), math.min(spare, most)
     end
   end
-  local ready, jobs, silent = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', ''), own.stream == 0
+  local ready, jobs = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', '')
   -- as texts: a number is written anew for each command
   local stamp = string.format('%.0f', now)
   local head = string.format('%s %s %.0f ', token, stamp, now + lease)

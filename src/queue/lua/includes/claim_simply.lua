@@ -10,7 +10,7 @@
 local GROUP = 103 -- 'g'
 
 --- Claim up to `room` of a workflow's runnable jobs into `claims` and `claimed`, as `claimReady` does, where nothing limits
---- the rate and no events are written. Returns how many were claimed.
+--- the rate of groups and no events are written. Returns how many were claimed, and how many of them start an attempt.
 local function claimSimply(base, workflow, index, room, token, lease, now, claims, claimed)
   -- what each turn needs is not to be found anew in each
   local call, sub, byte = redis.call, string.sub, string.byte
@@ -20,6 +20,7 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
   local started, prefix = string.format('%.0f', now), workflow .. ':'
   local head = string.format('%s %s %.0f ', token, started, now + lease)
   local entries, n, c, tries, most, full, emptied = {}, 0, #claimed, 0, readLimits(base, workflow).group, {}, {}
+  local goOn = 0
   while n < 2 * room and tries < room + UNCLAIMABLE_AT_ONCE do
     local popped = call('ZPOPMIN', ready, room - n / 2)
     if not popped[1] then break end
@@ -52,7 +53,9 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
       if job and not claim then
         -- it may end another one, and wake a job of any group
         taken = takeSlots(slots, taken)
-        claim = claimJob(base, workflow, index, id, place, head, now, true, claims)
+        local starts
+        claim, starts = claimJob(base, workflow, index, id, place, head, now, true, claims)
+        if claim and not starts then goOn = goOn + 1 end
       end
       if claim then
         entries[n + 1], entries[n + 2], claimed[c + 1] = id, claim, prefix .. id
@@ -80,5 +83,5 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
   takeSlots(slots, taken)
   forgetGroups(base, workflow, full, emptied)
   if entries[1] then enterActive(base, workflow, entries) end
-  return n / 2
+  return n / 2, n / 2 - goOn
 end
