@@ -78,7 +78,7 @@ class RedisUnavailableError(LannerError, ConnectionError):
 
 
 class ServerVersionError(LannerError):
-    """The server is older than what Lanner's scripts need (Redis 6.2, Valkey 7.2)."""
+    """The server is older than what Lanner's scripts need (Redis 6.2, Valkey 7.2), or a build for 32 bits."""
 
 
 class DataModelError(LannerError):

@@ -272,8 +272,18 @@ def test_a_server_that_is_too_old_is_refused(info: str) -> None:
         check_version(info)
 
 
+def test_a_server_for_32_bits_is_refused() -> None:
+    with pytest.raises(ServerVersionError, match="for 32 bits"):
+        check_version("redis_version:7.2.4\r\narch_bits:32\r\n")
+
+
 @pytest.mark.parametrize(
-    "info", ["redis_version:6.2.0\r\n", "redis_version:10.0.1\r\n", "redis_version:7.2.4\r\nvalkey_version:8.1.8\r\n"]
+    "info",
+    [
+        "redis_version:6.2.0\r\n",
+        "redis_version:10.0.1\r\n",
+        "redis_version:7.2.4\r\nvalkey_version:8.1.8\r\narch_bits:64\r\n",
+    ],
 )
 def test_a_server_that_is_new_enough_is_taken(info: str) -> None:
     check_version(info)

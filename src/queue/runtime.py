@@ -217,11 +217,13 @@ def _named(jobs: Sequence[NewJob]) -> str:
 
 
 def check_version(info: str) -> None:
-    """Refuse a server that is too old, by what INFO says of it.
+    """Refuse a server that is too old, by what INFO says of it, or whose Lua writes no instant as a whole number.
 
     Raises:
-        ServerVersionError: It is too old.
+        ServerVersionError: It is too old, or a build for 32 bits.
     """
+    if re.search(r"arch_bits:32\b", info):
+        raise ServerVersionError("the server is a build for 32 bits: Lanner needs one for 64")
     valkey = re.search(r"valkey_version:(\d+)\.(\d+)", info)
     kind, found = ("valkey", valkey) if valkey else ("redis", re.search(r"redis_version:(\d+)\.(\d+)", info))
     if found is None:

@@ -51,7 +51,7 @@ CLAIMS: Final = (
         "lua",
         (
             ("= worker .. '/' .. number % 3", "= worker .. '/' .. number % 2"),
-            ("= ARGV[1] .. '/' .. number % 3", "= ARGV[1] .. '/' .. number % 2"),
+            ("'/' .. string.char(48 + number % 3)", "'/' .. string.char(48 + number % 2)"),
         ),
         ("test_lost_answers.py::test_every_job_runs_once", MODEL),
     ),

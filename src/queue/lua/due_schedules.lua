@@ -20,7 +20,7 @@ for i = 2, #ARGV do
       redis.call('ZREM', due, ids[k])
     end
   end
-  local first = redis.call('ZRANGEBYSCORE', due, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local first = redis.call('ZRANGEBYSCORE', due, '(' .. string.format('%d', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   local instant = tonumber(first[2] or nil)
   if instant and instant < math.huge and (next == nil or instant < next) then next = instant end
 end

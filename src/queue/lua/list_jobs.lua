@@ -18,7 +18,7 @@ if state == 'active' then
 end
 if state ~= 'waiting' then
   if state == 'completed' or state == 'cancelled' then
-    skip = skip + redis.call('ZCOUNT', members, '-inf', string.format('(%.0f', readClock()))
+    skip = skip + redis.call('ZCOUNT', members, '-inf', string.format('(%d', readClock()))
   end
   return { '', 0, redis.call('ZRANGE', members, skip, skip + limit - 1) }
 end
@@ -36,7 +36,7 @@ if place == '' or from then
       if skip > 0 then skip = skip - 1 elseif #ids < limit then ids[#ids + 1] = string.sub(member, 3) end
     end
   end
-  return { #page == LOOKED_AT and string.format('ready %.0f', from + LOOKED_AT) or 'groups 0', skip, ids }
+  return { #page == LOOKED_AT and string.format('ready %d', from + LOOKED_AT) or 'groups 0', skip, ids }
 end
 local groups = redis.call('SSCAN', keyOf(base, workflow, 'groups'), string.match(place, '%d+$'), 'COUNT', GROUPS_LOOKED_AT)
 for _, group in ipairs(groups[2]) do

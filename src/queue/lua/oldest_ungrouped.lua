@@ -11,7 +11,7 @@ local base, workflow = KEYS[1], ARGV[1]
 local ready, from, oldest = keyOf(base, workflow, 'ready'), 0, 0
 for _ = 1, MOST_BANDS do
   local first, score = nil, nil
-  local page = redis.call('ZRANGEBYSCORE', ready, string.format('%.0f', from), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_GROUPS)
+  local page = redis.call('ZRANGEBYSCORE', ready, string.format('%d', from), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_GROUPS)
   if #page == 0 then break end
   for i = 1, #page, 2 do
     score = tonumber(page[i + 1])

@@ -36,6 +36,6 @@ if not more then
     trimEnded(base, workflow, 'cancelled', now)
     dropOutdated(base, workflow, now)
   end
-  redis.call('SET', swept, string.format('%.0f', now))
+  redis.call('SET', swept, string.format('%d', now))
 end
 return { ends.recovered, ends.stalled, #ends.cancelled, more and 0 or interval }

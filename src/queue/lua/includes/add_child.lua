@@ -28,7 +28,7 @@ local function addChild(base, parent, barrier, path, most, policy, workflow, id,
   end
   forgetEnded(base, workflow, id)
   local spec = readSpec(text)
-  text = string.format('{"created":%.0f,', now) .. string.sub(text, 2)
+  text = string.format('{"created":%d,', now) .. string.sub(text, 2)
   local link = table.concat({ parent[1], parent[2], parent[3], barrier, path, most, policy }, '\n')
   redis.call('HSET', job, 'parent', link)
   if place == 'now' then

@@ -40,7 +40,7 @@ local function addJob(base, workflow, id, text, data, at, unique, waiter, dedup,
     forgetEnded(base, workflow, id)
   end
   if dedup ~= '' then openWindow(base, workflow, id, spec.run, dedup) end
-  text = string.format('{"created":%.0f,', now) .. string.sub(text, 2)
+  text = string.format('{"created":%d,', now) .. string.sub(text, 2)
   local role, process = string.match(waiter, '^(%a+) (.*)$')
   if role then redis.call('HSET', job, role, process) end
   local instant = string.sub(at, 1, 1) == '+' and now + tonumber(at) or tonumber(at)

@@ -29,7 +29,7 @@ local function addTogether(base, workflow, jobs, now, answers)
   end
   if named[1] then forgetEnded(base, workflow, unpack(named)) end
   local counter = redis.call('INCRBY', keyOf(base, workflow, 'pc'), #ids) - #ids
-  local created, singles, lines = string.format('{"created":%.0f,"run":"', now), {}, {}
+  local created, singles, lines = string.format('{"created":%d,"run":"', now), {}, {}
   local emits = readLimits(base, workflow).stream > 0
   for i, id in ipairs(ids) do
     local rest, _, waiter, spec = unpack(like[i])

@@ -42,8 +42,8 @@ local function claimReady(base, workflow, index, room, token, lease, now, claims
   end
   local ready, jobs = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', '')
   -- as texts: a number is written anew for each command
-  local stamp = string.format('%.0f', now)
-  local head = string.format('%s %s %.0f ', token, stamp, now + lease)
+  local stamp = string.format('%d', now)
+  local head = string.format('%s %s %d ', token, stamp, now + lease)
   local entries, tries, starts, refused, aside = {}, 0, 0, false, nil
   while #entries < 2 * room and tries < room + spare and not refused do
     local popped = redis.call('ZPOPMIN', ready, math.min(room - #entries / 2, math.max(open - starts, 1)))

@@ -17,8 +17,8 @@ local function claimSimply(base, workflow, index, room, token, lease, now, claim
   local ready, jobs = keyOf(base, workflow, 'ready'), keyOf(base, workflow, 'j', '')
   local waiting, slots, taken = keyOf(base, workflow, 'g', ''), keyOf(base, workflow, 'ga'), {}
   -- as texts: a number is written anew for each command
-  local started, prefix = string.format('%.0f', now), workflow .. ':'
-  local head = string.format('%s %s %.0f ', token, started, now + lease)
+  local started, prefix = string.format('%d', now), workflow .. ':'
+  local head = string.format('%s %s %d ', token, started, now + lease)
   local entries, n, c, tries, most, full, emptied = {}, 0, #claimed, 0, readLimits(base, workflow).group, {}, {}
   local goOn = 0
   while n < 2 * room and tries < room + UNCLAIMABLE_AT_ONCE do

@@ -17,7 +17,7 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
   local call, sub, find, args = redis.call, string.sub, string.find, ARGV
   local jobs, silent = keyOf(base, workflow, 'j', ''), readLimits(base, workflow).stream == 0
   -- as texts: a number is written anew for each command
-  local finished, kept, till = string.format('%.0f', now), tostring(RESULT_TTL), string.format('%.0f', now + RESULT_TTL)
+  local finished, kept, till = string.format('%d', now), tostring(RESULT_TTL), string.format('%d', now + RESULT_TTL)
   local active, plain, beside, ids = keyOf(base, workflow, 'active'), PLAIN .. token .. ' ', BESIDE .. token .. ' ', {}
   for i = first, last, 3 do ids[#ids + 1] = args[i] end
   local claims, told, ran, behind = call('HMGET', active, unpack(ids)), {}, nil, nil

@@ -4,7 +4,7 @@
 --- A job that was not started by the time it had: it fails as expired.
 local function failExpired(base, workflow, id, spec, now)
   local failure = cjson.encode({
-    type = 'JobExpiredError', message = string.format('not started within %.0f ms', spec.expires),
+    type = 'JobExpiredError', message = string.format('not started within %d ms', spec.expires),
   })
   finalizeFailed(base, workflow, id, spec, failure, now, readTold(base, workflow, id))
 end

@@ -3,5 +3,5 @@
 --- Lease a claim (see `enterActive`) until another instant.
 local function leaseAgain(base, workflow, id, claim, deadline)
   local head, rest = string.match(claim, '^(%S+ %S+ )%S+(.*)$')
-  redis.call('HSET', keyOf(base, workflow, 'active'), id, string.format('%s%.0f%s', head, deadline, rest))
+  redis.call('HSET', keyOf(base, workflow, 'active'), id, string.format('%s%d%s', head, deadline, rest))
 end

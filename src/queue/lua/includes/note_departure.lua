@@ -8,7 +8,7 @@ local function noteDeparture(base, worker, how, now)
   if redis.call('ZREM', keyOf(base, nil, 'workers'), worker) == 0 then return end
   redis.call('UNLINK', keyOf(base, nil, '@worker', worker))
   local departures = keyOf(base, nil, 'departures')
-  redis.call('LPUSH', departures, table.concat({ worker, how, string.format('%.0f', now), about }, '\n'))
+  redis.call('LPUSH', departures, table.concat({ worker, how, string.format('%d', now), about }, '\n'))
   redis.call('LTRIM', departures, 0, DEPARTURES_KEPT - 1)
   redis.call('PEXPIRE', departures, DEPARTURES_TTL)
 end

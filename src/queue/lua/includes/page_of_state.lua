@@ -7,7 +7,7 @@ local function pageOfState(base, workflow, state, skip, limit)
   local members = keyOf(base, workflow, state)
   if state == 'active' then return redis.call('HRANDFIELD', members, limit) end
   if state == 'completed' or state == 'cancelled' then
-    skip = skip + redis.call('ZCOUNT', members, '-inf', string.format('(%.0f', readClock()))
+    skip = skip + redis.call('ZCOUNT', members, '-inf', string.format('(%d', readClock()))
   end
   if state ~= 'waiting' then return redis.call('ZRANGE', members, skip, skip + limit - 1) end
   local ids, ready, standing = {}, keyOf(base, workflow, 'ready'), 0

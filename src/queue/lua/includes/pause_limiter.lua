@@ -4,6 +4,6 @@
 local function pauseLimiter(base, name, instant, now)
   local pause = keyOf(base, nil, '@limiter-pause', name)
   if tonumber(redis.call('GET', pause) or '0') < instant then
-    redis.call('SET', pause, string.format('%.0f', instant), 'PX', instant - now + 1)
+    redis.call('SET', pause, string.format('%d', instant), 'PX', instant - now + 1)
   end
 end

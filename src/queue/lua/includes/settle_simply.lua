@@ -21,7 +21,7 @@ local function settleSimply()
   local commits = #ARGV == 15
   if not commits and #ARGV ~= 7 or commits and (ARGV[6] ~= 'completed' or ARGV[7] ~= ARGV[14]) then return nil end
   local base, number, workflow, room = KEYS[1], ARGV[2], ARGV[#ARGV - 1], math.min(ARGV[4], ARGV[#ARGV])
-  local caller = ARGV[1] .. '/' .. number % 3
+  local caller = ARGV[1] .. '/' .. string.char(48 + number % 3)
   if readReceipt(base, caller, number) then return nil end
   local id, result, waiters, started = ARGV[11] or '', ARGV[12], '', nil
   local all, own = keyOf(base, nil, ''), keyOf(base, workflow, '')
@@ -40,7 +40,7 @@ local function settleSimply()
   -- one more than is wanted tells whether any is left
   local found, entries, elaborate, now, stamp = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, {}, readClock()
   local answer, n = { now, commits and '1' or '', -1 }, 3
-  local head = string.format('%s:%s %s %.0f ', ARGV[1], number, stamp, now + ARGV[3])
+  local head = string.format('%s:%s %s %d ', ARGV[1], number, stamp, now + ARGV[3])
   for i = 1, math.min(#found, 2 * room), 2 do
     local next = string.sub(found[i], 3)
     local data, spec, awaited, parent, options = readUnstarted(redis.call('HGETALL', jobs .. next))
@@ -52,7 +52,7 @@ local function settleSimply()
 
   if commits then
     -- an instant: Redis makes one of a time to live, for its replicas
-    local till = string.format('%.0f', now + RESULT_TTL)
+    local till = string.format('%d', now + RESULT_TTL)
     redis.call('ZADD', own .. 'completed', till, id)
     if redis.call('PEXPIREAT', jobs .. id, till) == 0 then
       redis.call('ZREM', own .. 'completed', id)

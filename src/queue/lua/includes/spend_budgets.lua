@@ -6,7 +6,7 @@ local function spendBudgets(base, budgets, starts, now)
   if starts == 0 then return end
   for _, budget in ipairs(budgets) do
     local key = keyOf(base, nil, '@limiter', budget.key)
-    redis.call('RPUSH', key, string.format('%.0f %.0f %.0f', now, budget.told, budget.told + starts))
+    redis.call('RPUSH', key, string.format('%d %d %d', now, budget.told, budget.told + starts))
     redis.call('PEXPIRE', key, budget.window)
     budget.told, budget.room = budget.told + starts, budget.room - starts
   end
