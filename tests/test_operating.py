@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from lanner import Backoff, Context, WorkflowNamespace
+from lanner.cli import arguments
+from lanner.queue import listing
 from support.commands import ran
 from support.jobs import PATIENCE
 from support.servers import Server
@@ -170,6 +172,10 @@ async def test_a_namespace_and_a_workflow_are_paused_and_go_on(shop: Shop) -> No
     assert (await shop.stock.limits()).paused
     shop.run("resume", "stock")
     assert not (await shop.stock.limits()).paused
+
+
+def test_the_states_are_those_of_the_queue() -> None:
+    assert arguments.STATES == listing.STATES
 
 
 async def test_one_workflow_may_be_the_target(shop: Shop) -> None:

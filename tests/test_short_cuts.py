@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from lanner.queue import Claim, Namespace
+from lanner.queue.listing import ENDED
 from lanner.queue.validation import MAX_FREE_ID
 from support.client import Client
 from support.servers import PrivateServer, Server
@@ -207,7 +208,7 @@ class Story:
         chosen = self.choose.choice(FOUND[found])
         command = [part.format_map(named) if isinstance(part, str) else part for part in chosen]
         of_a_record = ":j:" in str(command[1])
-        ended = of_a_record and any(self.everywhere("HEXISTS", command[1], "finished"))
+        ended = of_a_record and any(map(_has_ended, self.everywhere("HGET", command[1], "state")))
         if not of_a_record or (not ended and all(self.everywhere("EXISTS", command[1]))):
             self.everywhere(*command)
         if found == "gone":
@@ -268,10 +269,10 @@ class Story:
         return answer
 
     def _take(self, answer: list[Any], wanted: Sequence[str], token: str) -> None:
-        fields = iter(answer[3:])
-        index: int
-        for index in fields:
-            id, _, spec = (next(fields) for _ in range(3))
+        fields, index = iter(answer[3:]), 0
+        for field in fields:
+            index, id = (field, next(fields)) if isinstance(field, int) else (index, field)
+            _, spec = next(fields), next(fields)
             self.held.append((wanted[abs(index) - 1], id, token, json.loads(spec)["run"]))
             for _ in range(0 if index > 0 else 2):
                 next(fields)
@@ -280,6 +281,10 @@ class Story:
         first, *others = (way.stored() for way in self.ways)
         for other in others:
             assert other == first
+
+
+def _has_ended(state: str | None) -> bool:
+    return state is not None and state.partition(" ")[0] in ENDED
 
 
 @contextmanager

@@ -9,12 +9,11 @@ from typing import Any, Final
 from ..errors import JobNotFoundError
 from ..workflow.job import Job
 from ..workflow.workflow import Workflow
+from .arguments import STATES
 from .exits import Exit, FailureError, MisuseError
 from .faults import in_words
 from .target import Target, load_target, queues_of, workflows_of
 from .telling import describe_job, describe_workers, instant, one_line, table
-
-COUNTED: Final = ("waiting", "delayed", "parked", "active", "completed", "failed", "cancelled")
 
 
 def run_operation(given: argparse.Namespace) -> int:
@@ -40,11 +39,11 @@ async def _status(target: Target, _given: argparse.Namespace) -> int:
     queues = queues_of(target)
     paused = " (paused)" if (await queues.limits()).paused else ""
     _print(f"namespace {queues.id} on {queues.connector}{paused}\n")
-    rows: list[tuple[str, ...]] = [("workflow", *COUNTED, "oldest waiting")]
+    rows: list[tuple[str, ...]] = [("workflow", *STATES, "oldest waiting")]
     for workflow in workflows_of(target):
         counts, oldest = await workflow.counts(), await workflow.oldest_waiting()
         name = workflow.id + (" (paused)" if (await workflow.limits()).paused else "")
-        figures = (str(getattr(counts, state)) for state in COUNTED)
+        figures = (str(getattr(counts, state)) for state in STATES)
         rows.append((name, *figures, "-" if oldest is None else f"{oldest:.0f} s"))
     _print(table(rows, numbers=True) + "\n")
     workers = [worker for worker in await queues.workers() if worker.departed is None]

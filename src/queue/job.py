@@ -277,8 +277,8 @@ class Job:
         if state is None:
             # as stateOf has it: the record of a job whose first attempt runs leaves that to its claim
             state, started = ("active", claim[1]) if claim else ("waiting", started)
-        elif finished and " " in finished:
-            finished, started = finished.split()
+        elif " " in state:
+            state, finished, started = state.split()
         spec = msgspec.json.decode(fields["spec"], type=Spec)
         if self.run not in ("", spec.run):
             raise self._gone("replaced")

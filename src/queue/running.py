@@ -101,9 +101,10 @@ class Runs:
             answer.add_done_callback(partial(self._answered, claim))
         else:
             run = _TaskRun(claim, answer, self._over)
-            running = asyncio.create_task(run.drive())
-            running.add_done_callback(run.task_ended)
-        # unless the loop makes eager tasks
+            running = run.task = asyncio.get_running_loop().create_task(run.drive())
+            # an eager one may be over, and its job with it
+            if claim.over is not None:
+                running.add_done_callback(run.task_ended)
         if claim.over is not None:
             self._running[claim] = running
 
@@ -223,7 +224,7 @@ class Runs:
 class _TaskRun:
     """A handler that is awaited, in a task that is cancelled when the job is to end."""
 
-    __slots__ = ("_answer", "_claim", "_over", "_task")
+    __slots__ = ("_answer", "_begun", "_claim", "_over", "task")
 
     def __init__(
         self, claim: Claim, answer: Awaitable[Any], over: Callable[[Claim, Outcome | BaseException], None]
@@ -231,21 +232,22 @@ class _TaskRun:
         self._claim = claim
         self._answer = answer
         self._over = over
-        self._task: asyncio.Task[None] | None = None
+        self._begun = False
+        # None while an eager one takes its first step
+        self.task: asyncio.Task[None] | None = None
 
     async def drive(self) -> None:
         """Await the handler."""
         claim = self._claim
-        # not before it runs: a task that is cancelled before its first step never takes it
-        task = self._task = asyncio.current_task()
+        self._begun = True
         claim.run_by(self)
         try:
             result = await self._answer
             outcome = None if isinstance(result, Concludes) else _outcome_of(claim, result)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises belongs to its job
             outcome = _outcome_of_error(claim, error)
-        if task is not None:
-            task.remove_done_callback(self.task_ended)
+        if self.task is not None:
+            self.task.remove_done_callback(self.task_ended)
         if outcome is not None:
             self._over(claim, outcome)
 
@@ -259,8 +261,10 @@ class _TaskRun:
 
     def end(self, reason: EndReason) -> None:
         del reason
-        if self._task is not None:
-            self._task.cancel()
+        # not before it runs: a task that is cancelled before its first step never takes it
+        task = (self.task or asyncio.current_task()) if self._begun else None
+        if task is not None:
+            task.cancel()
 
     def event_arrived(self, name: str) -> None:
         """Do nothing: it waits for none."""
@@ -284,6 +288,8 @@ def _outcome_of_error(claim: Claim, error: BaseException) -> Outcome:
 
 def _outcome_of_end(claim: Claim, outcome: Outcome) -> Outcome:
     """What a run is committed as: if it was ended, as that, whatever it made of it."""
+    if claim.ended is None:  # most often, and to match that takes longer
+        return outcome
     match claim.ended:
         case EndReason.CANCELLED:
             return Cancelled(claim.detail)

@@ -82,10 +82,18 @@ LIVES: Final = (
     lua(
         "a record without a state waits",
         "state_of",
-        "state or spec and (readClaim(base, workflow, id) and 'active' or 'waiting') or nil",
-        "state",
+        "spec and (readClaim(base, workflow, id) and 'active' or 'waiting') or nil",
+        "nil",
         "test_adding.py::test_the_id_of_a_job_that_is_live_or_failed_collides[waiting]",
         "test_cancel.py::test_a_job_is_cancelled_wherever_it_is[g-waiting]",
+        MODEL,
+    ),
+    lua(
+        "behind the state of a job that has completed stands when",
+        "state_of",
+        "string.match(state, '^%S+')",
+        "state",
+        "test_adding.py",
         MODEL,
     ),
     lua(

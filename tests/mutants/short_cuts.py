@@ -86,7 +86,7 @@ COMPLETING: Final = (
         "not begins",
     ),
     cut("complete_together", "a record that is gone", "job, till) == 0", "job, till) == 9"),
-    cut("complete_together", "says when it began", "finished .. ' ' .. started", "finished"),
+    cut("complete_together", "says when it began", "completed .. started", "completed"),
     cut("settle_simply", "says when it began", "stamp .. ' ' .. started", "stamp"),
     cut("settle_simply", "says of what is elaborate that it runs", "if elaborate[i] then", "if false then"),
     cut("claim_unstarted", "says of what is elaborate that it runs", "if elaborate then", "if false then"),

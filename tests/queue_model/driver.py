@@ -70,7 +70,7 @@ for _, name in ipairs(redis.call('KEYS', base .. '*')) do
   elseif own == 'swept' or string.match(own, '^@limiter%-pause:') then
     redis.call('SET', name, earlier(redis.call('GET', name)), 'KEEPTTL')
   elseif kind == 'hash' and string.match(own, '^[^:]*:j:') then
-    for _, field in ipairs({ 'finished', 'started' }) do
+    for _, field in ipairs({ 'finished', 'started', 'state' }) do
       local instant = redis.call('HGET', name, field)
       if instant then redis.call('HSET', name, field, (string.gsub(instant, '%d+', earlier))) end
     end

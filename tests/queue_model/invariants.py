@@ -43,7 +43,7 @@ def _check_record(job: Job, held: Held, clock: Clock) -> None:
         assert record.keys().isdisjoint(("state", "started")), f"{name}: {claim!r}, {record}"
         record = {**record, "state": "active", "started": claim.split()[1]}
     found = {
-        "state": record.get("state"),
+        "state": record["state"].partition(" ")[0] if "state" in record else None,
         "run": json.loads(record["spec"])["run"],
         "data": record["data"],
         "token": claim[1:].partition(" ")[0],

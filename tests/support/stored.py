@@ -14,7 +14,9 @@ VALUES = ("state", "spec", "parent")
 
 def state_in(record: Mapping[str, str], *, claimed: bool) -> str | None:
     """The state of a job: a record without one leaves that to a claim, if there is any. None for what is no record."""
-    return record.get("state", ("active" if claimed else "waiting") if "spec" in record else None)
+    if (state := record.get("state")) is not None:
+        return state.partition(" ")[0]
+    return ("active" if claimed else "waiting") if "spec" in record else None
 
 
 @dataclass(frozen=True)

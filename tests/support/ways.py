@@ -78,8 +78,8 @@ class Way:
         dumped: list[tuple[str, str, list[str], int]] = self.client("EVAL", DUMP, 0, self.base)
         found = {name: (_ordered(name, kind, content), math.ceil(ttl / MINUTE)) for name, kind, content, ttl in dumped}
         for name, (content, _) in found.items():
-            if ":j:" in name and " " in content.get("finished", ""):
-                content["finished"], content["started"] = content["finished"].split()
+            if ":j:" in name and " " in content.get("state", ""):
+                content["state"], content["finished"], content["started"] = content["state"].split()
             if name.endswith(":active") and name != ":active":
                 _complete_records(found, name.removesuffix("active"), content)
         return found

@@ -13,8 +13,10 @@ return answerOnce(base, ARGV[6], function()
   local before, removed = readClock() - age, 0
   local ids = pageOfState(base, workflow, state, tonumber(ARGV[4]), tonumber(ARGV[5]))
   for _, id in ipairs(ids) do
-    local finished = redis.call('HGET', keyOf(base, workflow, 'j', id), 'finished')
-    if age == 0 or not finished or tonumber(string.match(finished, '^%d+')) <= before then
+    local ended = redis.call('HMGET', keyOf(base, workflow, 'j', id), 'finished', 'state')
+    -- as stateOf has it
+    local finished = ended[1] or string.match(ended[2] or '', ' (%d+)')
+    if age == 0 or not finished or tonumber(finished) <= before then
       -- what has expired by itself still stands in the list of its state
       local dropped = dropJob(base, workflow, id) == 1
       if not dropped and state == 'active' then

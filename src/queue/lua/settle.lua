@@ -4,8 +4,8 @@
 --- args: worker, number, lease, total, outcomes: runs, (kind, workflow, token, number, jobs, (id, text, nonce)*)*; wants (workflow, most)*
 ---   a run has a job once
 --- returns: Redis' now, a digit an outcome (1 applied | 0 claim lost | 2 as 1, older failed jobs were dropped), ms until
----   there may be more to claim (0: at once | -1: nothing in sight), claims (index in wants, id, data, spec; with a negative
----   index also failed attempts, checkpoints or false)*
+---   there may be more to claim (0: at once | -1: nothing in sight), claims (index in wants, (id, data, spec)*;
+---   with a negative index: index, id, data, spec, failed attempts, checkpoints or false)*
 --- @include settle_simply
 local simply = settleSimply()
 if simply then return simply end

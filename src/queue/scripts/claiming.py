@@ -50,12 +50,16 @@ async def settle(
     claims: list[Claim] = []
     unread: list[Claim] = []
     fields: Iterator[Any] = iter(found)
-    index: int
-    for index in fields:
-        first = index > 0
+    workflow, first = "", True
+    for field in fields:
+        if type(field) is int:
+            workflow, first = wants[abs(field) - 1][0], field > 0
+            job_id: bytes = next(fields)
+        else:
+            job_id = field
         claim = Claim(
-            workflow=wants[abs(index) - 1][0],
-            id=next(fields).decode(),
+            workflow=workflow,
+            id=job_id.decode(),
             token=token,
             data=next(fields).decode(),
             spec=_SPEC.decode(next(fields)),
@@ -80,16 +84,20 @@ def _pack(outcomes: Sequence[tuple[Claim, Outcome]]) -> tuple[int, list[Argument
     """How many runs of like outcomes of different jobs there are, and what is sent of them."""
     packed: list[Argument] = []
     runs: list[tuple[tuple[Argument, ...], list[Argument]]] = []
+    alike: tuple[Argument, ...] | None = None
+    jobs: list[Argument] = []
     ids: set[str] = set()
     for claim, outcome in outcomes:
         # most are, and to match them takes longer
         kind, text, amount = ("completed", outcome.result, "") if type(outcome) is Completed else _pack_one(outcome)
-        alike = (kind, claim.workflow, claim.token, amount)
-        if not runs or runs[-1][0] != alike or claim.id in ids:
-            runs.append((alike, []))
+        job_id = claim.id
+        head: tuple[Argument, ...] = (kind, claim.workflow, claim.token, amount)
+        if head != alike or job_id in ids:
+            alike, jobs = head, []
+            runs.append((head, jobs))
             ids.clear()
-        ids.add(claim.id)
-        runs[-1][1].extend((claim.id, text, claim.spec.run))
+        ids.add(job_id)
+        jobs += (job_id, text, claim.spec.run)
     for head, jobs in runs:
         packed += (*head, len(jobs) // 3, *jobs)
     return len(runs), packed

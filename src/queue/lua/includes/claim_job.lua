@@ -2,6 +2,7 @@
 --- @include elaborate
 --- @include emit_event
 --- @include enter_claim
+--- @include enter_first
 --- @include fail_expired when needed
 --- @include key_of
 --- @include read_spec
@@ -37,8 +38,7 @@ local function claimJob(base, workflow, index, id, place, head, now, mayStart, c
   if record[4] or record[5] or record[7] then
     enterClaim(claims, index, id, record[2], record[3], record[4] or '0', readSteps(base, workflow, id))
   else
-    local n = #claims
-    claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, record[2], record[3]
+    enterFirst(claims, index, id, record[2], record[3])
   end
   -- at once: a child of it may end in this very call, and its worker is told by its claim
   local claim = ELABORATE .. head .. place

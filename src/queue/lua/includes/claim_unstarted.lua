@@ -1,3 +1,4 @@
+--- @include enter_first
 --- @include plain_claim
 --- @include read_unstarted
 
@@ -8,8 +9,7 @@ local function claimUnstarted(job, record, index, id, place, group, head, starte
   local data, spec, waiters, parent, options = readUnstarted(record)
   if not spec or options and string.find(spec, '"expires":', 1, true) then return nil end
   local claim, elaborate = plainClaim(head, place, spec, options, waiters, parent, group)
-  local n = #claims
   if elaborate then redis.call('HSET', job, 'state', 'active', 'started', started) end
-  claims[n + 1], claims[n + 2], claims[n + 3], claims[n + 4] = index, id, data, spec
+  enterFirst(claims, index, id, data, spec)
   return claim
 end

@@ -17,7 +17,8 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
   local call, sub, find, args = redis.call, string.sub, string.find, ARGV
   local jobs, silent = keyOf(base, workflow, 'j', ''), readLimits(base, workflow).stream == 0
   -- as texts: a number is written anew for each command
-  local finished, kept, till = string.format('%d', now), tostring(RESULT_TTL), string.format('%d', now + RESULT_TTL)
+  local completed, kept = string.format('completed %d ', now), tostring(RESULT_TTL)
+  local till = string.format('%d', now + RESULT_TTL)
   local active, plain, beside, ids = keyOf(base, workflow, 'active'), PLAIN .. token .. ' ', BESIDE .. token .. ' ', {}
   for i = first, last, 3 do ids[#ids + 1] = args[i] end
   local claims, told, ran, behind = call('HMGET', active, unpack(ids)), {}, nil, nil
@@ -40,9 +41,9 @@ local function completeTogether(base, workflow, first, last, token, now, over, s
         -- what has one token was claimed at one instant
         local started = string.match(claim, '^%d+', #plain + 1)
         -- and their deadlines have as many digits
-        ran, behind = finished .. ' ' .. started, find(claim, ' ', #plain + #started + 2, true) + 1
+        ran, behind = completed .. started, find(claim, ' ', #plain + #started + 2, true) + 1
       end
-      call('HSET', job, 'state', 'completed', 'result', result, 'finished', ran)
+      call('HSET', job, 'state', ran, 'result', result)
       if begins == beside then clearBeside(base, workflow, id, kept) end
       released[n + 1], ended[m + 1], ended[m + 2] = id, till, id
       n, m = n + 1, m + 2

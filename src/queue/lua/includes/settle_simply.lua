@@ -39,16 +39,17 @@ local function settleSimply()
   end
   -- one more than is wanted tells whether any is left
   local found, entries, elaborate, now, stamp = redis.call('ZRANGE', ready, 0, room, 'WITHSCORES'), {}, {}, readClock()
-  local answer, n = { now, commits and '1' or '', -1 }, 3
+  local answer, n = { now, commits and '1' or '', -1, 1 }, 4
   local head = string.format('%s:%s %s %d ', ARGV[1], number, stamp, now + ARGV[3])
   for i = 1, math.min(#found, 2 * room), 2 do
     local next = string.sub(found[i], 3)
     local data, spec, awaited, parent, options = readUnstarted(redis.call('HGETALL', jobs .. next))
     if not spec then return nil end
-    answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = 1, next, data, spec
+    answer[n + 1], answer[n + 2], answer[n + 3] = next, data, spec
     entries[i], entries[i + 1], elaborate[i] = next, plainClaim(head, found[i + 1], spec, options, awaited, parent)
-    n = n + 4
+    n = n + 3
   end
+  if n == 4 then answer[4] = nil end
 
   if commits then
     -- an instant: Redis makes one of a time to live, for its replicas
@@ -58,7 +59,7 @@ local function settleSimply()
       redis.call('ZREM', own .. 'completed', id)
       return nil
     end
-    redis.call('HSET', jobs .. id, 'state', 'completed', 'result', result, 'finished', stamp .. ' ' .. started)
+    redis.call('HSET', jobs .. id, 'state', 'completed ' .. stamp .. ' ' .. started, 'result', result)
     trimEnded(base, workflow, 'completed', now)
     if waiters ~= '' then push(base, waiters, { 'completed', workflow, id, result, ARGV[13] }) end
   end
