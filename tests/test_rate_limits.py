@@ -213,6 +213,37 @@ async def test_starts_that_are_over_are_forgotten_however_many_calls_told_them(
             assert starts_kept(client, namespace, "api") == min(within + 1, 2)
 
 
+@pytest.mark.parametrize("entry", ["junk", "1700000000000", "1700000000000 1"])
+async def test_a_limiter_whose_starts_cannot_be_read_lets_nothing_start(
+    server: Server, namespace_id: str, client: Client, entry: str
+) -> None:
+    async with Namespace(namespace_id, redis=server.url, limiters={"api": RateLimit(2, LONG)}) as namespace:
+        queue = namespace.queue("calls")
+        job = await queue.add("x")
+        for place in ("LPUSH", "RPUSH"):
+            client("RPUSH", f"{namespace.base}:@limiter:api", "1700000000000 0 1")
+            client(place, f"{namespace.base}:@limiter:api", entry)
+            client("PEXPIRE", f"{namespace.base}:@limiter:api", int(LONG.total_seconds() * 1000))
+            async with queue.worker(done, safety=SAFETY):
+                await looked_in_vain(queue, client)
+                assert await job.state() == "waiting"
+            client("DEL", f"{namespace.base}:@limiter:api")
+        async with queue.worker(done, safety=SAFETY):
+            await job.wait(PATIENCE)
+
+
+@pytest.mark.parametrize(("slots", "limit"), [(1, 2), (3, 2), (4, 2), (5, 3), (10, 4)])
+async def test_a_worker_goes_on_as_soon_as_a_budget_opens_whoever_was_refused(
+    server: Server, namespace_id: str, slots: int, limit: int
+) -> None:
+    async with Namespace(namespace_id, redis=server.url, limiters={"api": RateLimit(limit, 0.02)}) as namespace:
+        queue = namespace.queue("calls")
+        # calls that commit, and claim nothing, come between those that are refused
+        async with queue.worker(done, concurrency=slots, safety=SAFETY):
+            for job in await queue.add_many(["x"] * 300):
+                await job.wait(PATIENCE)
+
+
 async def test_limiters_are_one_budget_over_workflows(server: Server, namespace_id: str, client: Client) -> None:
     async def nothing(_: Context[None]) -> None:
         pass

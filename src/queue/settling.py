@@ -290,9 +290,6 @@ class Settler:
 
     def _plan(self, settlement: Settlement, total: int) -> None:
         """When to look again: at once, at an instant, or when woken."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if settlement.again_ms == 0:
             self.look()
             return
@@ -305,9 +302,17 @@ class Settler:
             self.idle()
 
     def _look_in(self, seconds: float) -> None:
+        """Look at an instant, or at an earlier one that another call has found: not every call sees every instant."""
+        loop = asyncio.get_running_loop()
         if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self.look)
+        self._timer = loop.call_later(seconds, self._look_now)
+
+    def _look_now(self) -> None:
+        self._timer = None
+        self.look()
 
     async def _persist(
         self,

@@ -26,7 +26,7 @@ local function openBudget(base, budget, now)
     local _, _, told = readStarts(redis.call('LINDEX', starts, -1))
     budget.told, budget.room = told, budget.limit - (told - before)
   end
-  if budget.room <= 0 then budget.room, budget.again = 0, (instant or over) + budget.window end
+  if budget.room <= 0 then budget.room, budget.again = 0, math.min(instant or over, now) + budget.window end
   local paused = tonumber(redis.call('GET', keyOf(base, nil, '@limiter-pause', budget.name)) or nil)
   if paused and paused > now then budget.room, budget.again = 0, math.max(paused, budget.again or 0) end
   return budget
