@@ -15,7 +15,7 @@ from support.servers import PrivateServer
 
 SHELLS = ("sh", "console")
 OTHERS = ("", "text", "json", "lua", "toml", "yaml", "ini", "mermaid")
-KNOWN_COMMANDS = {"git", "cd", "docker", "redis-cli", "pre-commit", "pytest"}
+KNOWN_COMMANDS = {"git", "cd", "docker", "redis-cli", "pre-commit", "pytest", "xargs"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)

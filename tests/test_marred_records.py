@@ -123,3 +123,29 @@ async def test_an_attempt_that_hangs_after_its_checkpoints_were_read_times_out(n
         with pytest.raises(JobFailedError, match="TimeoutError"):
             await job.wait(timeout=60)
     assert len(begun) == 2
+
+
+@pytest.mark.parametrize("field", ["data", "steps"])
+async def test_what_is_no_text_costs_its_own_job_at_most(
+    namespace: WorkflowNamespace, client: Client, field: str
+) -> None:
+    async def order(ctx: Context[str]) -> str:
+        await ctx.step.do("reserve", str, "a shelf")
+        if await ctx.step.do("first", str, "yes") == "yes" and ctx.attempt == 1:
+            raise OSError("the bank is away")
+        return ctx.input
+
+    orders = namespace.create_workflow("order", run=order, max_attempts=2, backoff=Backoff(first=0.01))
+    job, other = await orders.run("cups", id="1"), await orders.run("plates", id="2")
+    base = f"{namespace.queues.base}:order"
+    key, name = (f"{base}:j:1", "data") if field == "data" else (f"{base}:steps:1", "reserve")
+    client("EVAL", r"return redis.call('HSET', KEYS[1], ARGV[1], '\255')", 1, key, name)
+    if field == "steps":
+        client("HSET", f"{base}:j:1", "failures", 1)
+    told = Told()
+    async with namespace.worker(on_error=told.error):
+        with pytest.raises(JobFailedError):
+            await job.wait(timeout=60)
+        assert await other.wait(timeout=60) == "plates"
+    assert not told.errors
+    assert (await job.record()).state == "failed"

@@ -21,7 +21,8 @@ EXITS: Final = """\
 exit codes: 0 done; 1 not done for some job (it says which, and why), or Redis could not be reached; 2 the arguments,
 the module or the namespace cannot be used
 """
-# as lanner.queue.listing has them, which takes long to import
+# as lanner.queue.listing has these, which takes long to import
+MOST_A_PAGE: Final = 1000
 STATES: Final = ("waiting", "delayed", "parked", "active", "completed", "failed", "cancelled")
 
 
@@ -48,14 +49,25 @@ def parser() -> argparse.ArgumentParser:
             name, help=what, description=what.capitalize() + ".", epilog=EXITS, formatter_class=as_written
         )
         _add_target(described)
+        # of what follows the arguments it knows, argparse has the whole command complain, with its usage
+        described.set_defaults(complain=described.error)
         return described
 
     operation("status", "show the workflows of a namespace, how many jobs are in each state, and the workers")
     listing = operation("jobs", "list the jobs of a workflow in a state, each as WORKFLOW/ID")
     listing.add_argument("workflow", metavar="WORKFLOW", help="the workflow's id")
     listing.add_argument("state", metavar="STATE", choices=STATES, help=", ".join(STATES))
-    listing.add_argument("--limit", type=int, default=20, metavar="N", help="how many at most (default: 20)")
-    listing.add_argument("--skip", type=int, default=0, metavar="N", help="how many to pass over (default: 0)")
+    listing.add_argument(
+        "--limit", type=_page, default=20, metavar="N", help="how many at most, up to 1000 (default: 20)"
+    )
+    listing.add_argument(
+        "--skip",
+        type=_natural,
+        default=0,
+        metavar="N",
+        help="how many to pass over, from the last of jobs that have ended, else from the first (default: 0)",
+    )
+    listing.add_argument("--names", action="store_true", help="nothing but their names, as xargs takes them")
     show = operation("show", "show everything that is known of a job: its steps, its log, its failure, its children")
     show.add_argument("job", metavar="WORKFLOW/ID", help="as `lanner jobs` lists it")
     retry = operation("retry", "have jobs that failed for good go on from their last step")
@@ -114,6 +126,20 @@ def _describe_worker(worker: argparse.ArgumentParser) -> None:
     )
     worker.add_argument("--log-level", choices=LOG_LEVELS, default="info", help="how much is logged (default: info)")
     worker.add_argument("--lifeline", action="store_true", help=argparse.SUPPRESS)
+
+
+def _page(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= MOST_A_PAGE:
+        raise argparse.ArgumentTypeError(f"must be 1 to {MOST_A_PAGE}")
+    return number
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number
 
 
 def _positive(text: str) -> int:

@@ -1,4 +1,5 @@
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code; see ``Exit``.
     """
-    given = parser().parse_args(arguments)
+    commands = parser()
+    given, unknown = commands.parse_known_args(arguments)
+    if unknown:
+        getattr(given, "complain", commands.error)(f"unrecognized arguments: {' '.join(unknown)}")
+    output: object = sys.stdout
+    if isinstance(output, io.TextIOWrapper):
+        output.reconfigure(errors="backslashreplace")
     try:
         return _run(given)
     except (MisuseError, FailureError) as error:

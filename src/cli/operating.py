@@ -2,18 +2,34 @@
 
 import argparse
 import asyncio
-import shlex
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from ..errors import JobNotFoundError
+from ..queue.calling import ScriptError
+from ..queue.listing import ENDED
 from ..workflow.job import Job
 from ..workflow.workflow import Workflow
 from .arguments import STATES
 from .exits import Exit, FailureError, MisuseError
 from .faults import in_words
 from .target import Target, load_target, queues_of, workflows_of
-from .telling import describe_job, describe_workers, instant, one_line, table
+from .telling import (
+    describe_failure,
+    describe_job,
+    describe_workers,
+    instant,
+    name_of,
+    one_line,
+    printable,
+    table,
+)
+
+# somebody else has written into the record
+UNREADABLE: Final = (msgspec.DecodeError, ValueError, LookupError, ScriptError)
 
 
 def run_operation(given: argparse.Namespace) -> int:
@@ -39,12 +55,12 @@ async def _status(target: Target, _given: argparse.Namespace) -> int:
     queues = queues_of(target)
     paused = " (paused)" if (await queues.limits()).paused else ""
     _print(f"namespace {queues.id} on {queues.connector}{paused}\n")
-    rows: list[tuple[str, ...]] = [("workflow", *STATES, "oldest waiting")]
+    rows: list[tuple[str, ...]] = [("workflow", *STATES, "oldest waiting, added")]
     for workflow in workflows_of(target):
         counts, oldest = await workflow.counts(), await workflow.oldest_waiting()
         name = workflow.id + (" (paused)" if (await workflow.limits()).paused else "")
         figures = (str(getattr(counts, state)) for state in STATES)
-        rows.append((name, *figures, "-" if oldest is None else f"{oldest:.0f} s"))
+        rows.append((name, *figures, "-" if oldest is None else f"{oldest:.0f} s ago"))
     _print(table(rows, numbers=True) + "\n")
     workers = [worker for worker in await queues.workers() if worker.departed is None]
     if workers:
@@ -57,27 +73,49 @@ async def _status(target: Target, _given: argparse.Namespace) -> int:
 
 async def _jobs(target: Target, given: argparse.Namespace) -> int:
     workflow = _workflow(target, given.workflow)
-    rows: list[tuple[str, ...]] = []
-    for job in await workflow.list_jobs(given.state, skip=given.skip, limit=given.limit):
-        try:
-            record = await job.record()
-        except JobNotFoundError:  # it has gone since
-            continue
-        failure = f"{record.failure.type}: {one_line(record.failure.message)}" if record.failure else ""
-        since = record.finished or record.started or record.created
-        rows.append((_name(job), record.state, f"attempt {record.attempt}", instant(since), failure))
-    if rows:
-        _print(table(rows))
+    skip, limit, before = given.skip, given.limit, 0
+    if given.state in ENDED:
+        # those that ended last are at the end, and are what is looked for
+        ended: int = getattr(await workflow.counts(), given.state)
+        skip = before = max(ended - given.skip - limit, 0)
+        limit = max(ended - given.skip, 0) - before
+    found = await workflow.list_jobs(given.state, skip=skip, limit=limit) if limit else []
+    if given.names:
+        for job in found:
+            _print(name_of(job.workflow, job.id))
+    elif found:
+        _print(table([await _row(job) for job in found]))
+    if before:
+        _complain(f"{before} more ended before these: --skip, --limit")
+    elif len(found) == given.limit:
+        _complain("there may be more: --skip, --limit")
     return Exit.STOPPED
+
+
+async def _row(job: Job[Any]) -> tuple[str, ...]:
+    name = name_of(job.workflow, job.id)
+    try:
+        record = await job.record()
+    except JobNotFoundError:
+        return name, "is gone", "", "", ""
+    except UNREADABLE as error:
+        return name, "cannot be read", "", "", one_line(f"{type(error).__name__}: {error}")
+    failure = describe_failure(record.failure) if record.failure else ""
+    happened = [("ended", record.finished), ("due", record.due), ("started", record.started), ("added", record.created)]
+    what, when = next((what, when) for what, when in happened if when is not None)
+    return name, record.state, f"attempt {record.attempt}", f"{what} {instant(when)}", failure
 
 
 async def _show(target: Target, given: argparse.Namespace) -> int:
     job = _job(target, given.job)
     try:
         record, log, tree = await job.record(), await job.log(), await job.tree()
+        described = describe_job(name_of(job.workflow, job.id), record, log, tree)
     except JobNotFoundError as error:
         raise FailureError(str(error)) from error
-    _print(describe_job(_name(job), record, log, tree))
+    except UNREADABLE as error:
+        raise FailureError(f"{given.job} cannot be read: {type(error).__name__}: {error}") from error
+    _print(described)
     return Exit.STOPPED
 
 
@@ -86,33 +124,51 @@ async def _retry(target: Target, given: argparse.Namespace) -> int:
         workflow = _workflow(target, given.all)
         _print(f"{await workflow.retry_all()} jobs of {workflow.id} go on")
         return Exit.STOPPED
-    return await _each(
-        target, given.jobs, lambda workflow, job: workflow.retry(job.id), "goes on", "had not failed, or is gone"
-    )
+
+    async def retry(workflow: Workflow[Any, Any], job: Job[Any]) -> str | None:
+        return "goes on" if await workflow.retry(job.id) else None
+
+    return await _each(target, given.jobs, retry)
 
 
 async def _cancel(target: Target, given: argparse.Namespace) -> int:
-    reason: str = given.reason
-    return await _each(
-        target, given.jobs, lambda _, job: job.cancel(reason), "is cancelled", "had ended otherwise, or is gone"
-    )
+    async def cancel(_: Workflow[Any, Any], job: Job[Any]) -> str | None:
+        if not await job.cancel(given.reason):
+            return None
+        try:
+            ended = await job.state() in ENDED
+        except JobNotFoundError:  # its result is not kept
+            ended = True
+        return "is cancelled" if ended else "will be cancelled, and is told to end"
+
+    return await _each(target, given.jobs, cancel)
 
 
 async def _remove(target: Target, given: argparse.Namespace) -> int:
-    return await _each(target, given.jobs, lambda workflow, job: workflow.remove(job.id), "is removed", "was not there")
+    async def remove(workflow: Workflow[Any, Any], job: Job[Any]) -> str | None:
+        return "is removed" if await workflow.remove(job.id) else None
+
+    return await _each(target, given.jobs, remove)
 
 
 async def _pause(target: Target, given: argparse.Namespace) -> int:
     held = target if given.workflow is None else _workflow(target, given.workflow)
     await held.pause()
-    _print(f"{held.id} is paused: nothing starts until `lanner resume`; what runs goes on")
+    resume = " ".join(["lanner resume", given.target, *filter(None, [given.workflow])])
+    _print(f"{held.id} is paused: nothing of it starts until `{resume}`; what runs goes on")
     return Exit.STOPPED
 
 
 async def _resume(target: Target, given: argparse.Namespace) -> int:
     held = target if given.workflow is None else _workflow(target, given.workflow)
     await held.resume()
-    _print(f"{held.id} starts jobs again")
+    _print(f"{held.id} is not paused")
+    if given.workflow is not None and (await queues_of(target).limits()).paused:
+        _print("but its namespace is")
+    if given.workflow is None:
+        for workflow in workflows_of(target):
+            if (await workflow.limits()).paused:
+                _print(f"but {workflow.id} is paused by itself: `lanner resume {given.target} {workflow.id}`")
     return Exit.STOPPED
 
 
@@ -130,23 +186,32 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
 
 
 async def _each(
-    target: Target,
-    names: list[str],
-    act: Callable[[Workflow[Any, Any], Job[Any]], Awaitable[bool]],
-    done: str,
-    otherwise: str,
+    target: Target, names: list[str], act: Callable[[Workflow[Any, Any], Job[Any]], Awaitable[str | None]]
 ) -> int:
-    """Do something with each job, and say of each whether it was done."""
+    """Do something with each job, and say what became of it; None: it was not to be done."""
     # a name that cannot be used is told before anything is done
     jobs = [(_workflow(target, job.workflow), job) for job in [_job(target, name) for name in names]]
     code = Exit.STOPPED
     for workflow, job in jobs:
-        if await act(workflow, job):
-            _print(f"{_name(job)} {done}")
+        try:
+            done = await act(workflow, job)
+        except ScriptError as error:
+            done, said = None, f"cannot be read: {error}"
         else:
-            _print(f"{_name(job)} {otherwise}")
+            said = done or await _standing(job)
+        if done is None:
             code = Exit.FAILED
+        _print(f"{name_of(job.workflow, job.id)} {said}")
     return code
+
+
+async def _standing(job: Job[Any]) -> str:
+    try:
+        return f"is {await job.state()}, and stays so"
+    except JobNotFoundError:
+        return "is not there"
+    except UNREADABLE as error:
+        return f"cannot be read: {type(error).__name__}: {error}"
 
 
 def _workflow(target: Target, workflow_id: str) -> Workflow[Any, Any]:
@@ -163,9 +228,9 @@ def _job(target: Target, name: str) -> Job[Any]:
     return _workflow(target, workflow_id).get_job(job_id)
 
 
-def _name(job: Job[Any]) -> str:
-    return shlex.quote(f"{job.workflow}/{job.id}")
-
-
 def _print(text: str) -> None:
-    print(text)  # noqa: T201 - a command speaks by printing
+    print(printable(text))  # noqa: T201 - a command speaks by printing
+
+
+def _complain(text: str) -> None:
+    print(printable(text), file=sys.stderr)  # noqa: T201 - beside what it was asked for

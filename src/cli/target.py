@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
+from ..errors import InvalidArgumentError
 from ..queue.namespace import Namespace
 from ..workflow.namespace import WorkflowNamespace
 from ..workflow.workflow import Workflow
@@ -23,7 +24,7 @@ def load_target(where: str) -> Target:
         MisuseError: There is none there; the text says what is.
     """
     name, colon, path = where.partition(":")
-    if not colon or not name or not path or "/" in name or name.endswith(".py"):
+    if not colon or not name or not path or "/" in name or name.startswith(".") or name.endswith(".py"):
         raise MisuseError(
             f"{where!r} does not say where the namespace is: give a module and a name in it, as in 'shop.workflows:ns'"
         )
@@ -65,11 +66,14 @@ def _import(name: str) -> ModuleType:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise MisuseError(f"there is no module {error.name!r} in {here} or where Python looks") from None
         raise _broken(name, error) from error
-    except Exception as error:
+    except InvalidArgumentError as error:
+        # most often what stands in LANNER_REDIS_URL
+        raise MisuseError(f"module {name!r} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
 
 
-def _broken(name: str, error: Exception) -> MisuseError:
+def _broken(name: str, error: BaseException) -> MisuseError:
     place = error.__traceback__
     # how it came to be imported is not what its author wants to read
     while place is not None and (

@@ -1,5 +1,6 @@
 """Jobs and workers in words, for a terminal."""
 
+import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import msgspec
 from ..queue.job import Record
 from ..queue.outcome import Failure
 from ..queue.presence import WorkerInfo
+from ..workflow.codec import CODED
 from ..workflow.compensation import REGISTERED_PATH, UNDER_WAY_PATH
 from ..workflow.journal import CANCELLED, DONE, EXPIRED, FAILED, PENDING, UNFIT, Kind
 from ..workflow.tree import Tree
@@ -40,7 +42,25 @@ def instant(when: datetime | None) -> str:
 
 def one_line(text: str) -> str:
     """The beginning of a text, in one line."""
-    return textwrap.shorten(text, MOST_OF_A_LINE, placeholder=" ...")
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_OF_A_LINE else line[: MOST_OF_A_LINE - 4] + " ..."
+
+
+def printable(text: str) -> str:
+    """A text that does nothing to a terminal but stand there."""
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def name_of(workflow: str, job_id: str) -> str:
+    """What a job is called on the command line."""
+    return shlex.quote(f"{workflow}/{job_id}")
+
+
+def describe_failure(failure: Failure) -> str:
+    """What it was, in one line."""
+    return f"{failure.type}: {one_line(_note(failure.message))}"
 
 
 def describe_workers(workers: Sequence[WorkerInfo]) -> str:
@@ -61,7 +81,7 @@ def describe_job(name: str, record: Record, log: Sequence[str], tree: Tree) -> s
     """Everything that is known of a job."""
     facts = [
         ("state", record.state),
-        ("attempt", f"{record.attempt} of {record.spec.max_attempts}"),
+        ("attempt", _attempt(record)),
         ("created", instant(record.created)),
         ("started", instant(record.started)),
         ("finished", instant(record.finished)),
@@ -70,20 +90,37 @@ def describe_job(name: str, record: Record, log: Sequence[str], tree: Tree) -> s
     for what, text in (("progress", record.progress), ("output", record.result)):
         if text is not None:
             facts.append((what, _value(text)))
+    if record.due is not None:
+        facts.append(("due", instant(record.due)))
+    if record.awaits:
+        facts.append(("awaits", ", ".join(map(repr, record.awaits))))
     if record.reason is not None:
-        facts.append(("reason", record.reason or "none was given"))
+        facts.append(("reason", _note(record.reason) or "none was given"))
     if record.failure is not None:
-        facts.append(("failure", f"{record.failure.type}: {one_line(record.failure.message)}"))
+        facts.append(("failure", describe_failure(record.failure)))
     parts = [name + "\n" + textwrap.indent(table(facts), INDENT)]
     for title, text in (
         ("steps", table([*_steps(record.steps)]) if record.steps else ""),
-        ("children", str(tree) if tree.children else ""),
-        ("log", "\n".join(log)),
-        ("traceback", record.failure.traceback.rstrip() if record.failure else ""),
+        ("children", "\n".join(_below(tree, ""))),
+        ("log", "\n".join(map(_note, log))),
+        ("traceback", _note(record.failure.traceback).rstrip() if record.failure else ""),
     ):
         if text:
             parts.append(f"{title}\n{textwrap.indent(text, INDENT)}")
     return "\n\n".join(parts)
+
+
+def _attempt(record: Record) -> str:
+    most = record.spec.max_attempts
+    return f"{record.attempt} of {most}" + ", and those of its compensations" * (record.attempt > most)
+
+
+def _below(tree: Tree, indent: str) -> Iterator[str]:
+    """What a job has started, a line each."""
+    for child in tree.children:
+        path = f" ({child.path})" if child.path else ""
+        yield f"{indent}{name_of(child.workflow, child.id)}{path}: {child.state}"
+        yield from _below(child, indent + INDENT)
 
 
 def _steps(recorded: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -95,7 +132,7 @@ def _steps(recorded: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
             yield "compensations", "under way", ""
         elif path.startswith(UNDER_WAY_PATH + "/"):
             _, _, trouble = text.partition(":")
-            yield path.removeprefix(UNDER_WAY_PATH), "given up" if trouble else "undone", one_line(trouble)
+            yield path.removeprefix(UNDER_WAY_PATH), "given up" if trouble else "undone", one_line(_note(trouble))
         else:
             yield path, *_checkpoint(text)
 
@@ -108,8 +145,7 @@ def _checkpoint(text: str) -> tuple[str, str]:
     if state == DONE:
         return f"{kind} done", _value(rest)
     if state == FAILED:
-        failure = Failure.loads(rest)
-        return f"{kind} failed", f"{failure.type}: {one_line(failure.message)}"
+        return f"{kind} failed", describe_failure(Failure.loads(rest))
     if state == PENDING and kind is Kind.CHILD:
         return f"{rest} children", "started"
     if state == PENDING:
@@ -117,12 +153,17 @@ def _checkpoint(text: str) -> tuple[str, str]:
     return f"{kind} {ELSE[state]}", _value(rest)
 
 
+def _note(text: str) -> str:
+    """A text for people; one that a codec has written is one that this namespace has not."""
+    return "(written with a codec, which this namespace has not)" if text.startswith(CODED) else text
+
+
 def _value(text: str) -> str:
     """A value without what only the serializer needs to know, where there is nothing of that."""
     try:
         found: Any = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return text
+        return f"{text} (this is no JSON: has the namespace the codec that it was written with?)"
     if isinstance(found, dict) and found.keys() == {"json"}:
         return msgspec.json.encode(found["json"]).decode()
     return text

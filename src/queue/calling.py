@@ -21,8 +21,12 @@ T = TypeVar("T")
 
 
 def pairs_of(flat: Sequence[bytes]) -> dict[str, str]:
-    """A flat list of names and values, as the server gives a hash, by name."""
-    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+    """A flat list of names and values, as the server gives a hash, by name; what is no text is spelled out."""
+    return {_text(flat[i]): _text(flat[i + 1]) for i in range(0, len(flat), 2)}
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode(errors="backslashreplace")
 
 
 class ScriptError(LannerError):

@@ -50,6 +50,8 @@ class Record:
         progress: What its run last said of how far it is.
         result: Of a completed job.
         reason: Of a cancelled job.
+        awaits: Of a job that sleeps: the names of the events that wake it.
+        due: Of a delayed job: when it is to run, or to go on.
         created: When it was added.
         started: When the attempt it is in, or the last one, began; None before the first, and between two.
         finished: When it ended.
@@ -66,6 +68,8 @@ class Record:
     progress: str | None
     result: str | None
     reason: str | None
+    awaits: tuple[str, ...]
+    due: datetime | None
     created: datetime
     started: datetime | None
     finished: datetime | None
@@ -294,6 +298,9 @@ class Job:
             progress=fields.get("progress"),
             result=fields.get("result"),
             reason=note(fields["reason"]) if "reason" in fields else None,
+            # behind a tab stands what it waits for otherwise: children, and what is done before it may run
+            awaits=tuple(name for name in fields.get("awaits", "").split("\n") if name and name[0] != "\t"),
+            due=await self._due() if state == "delayed" else None,
             created=_instant(spec.created),
             started=_instant(int(started)) if started else None,
             finished=_instant(int(finished)) if finished else None,
@@ -319,6 +326,14 @@ class Job:
             if (now := await self._claim()) == claim:
                 return claim, fields
             claim = now
+
+    async def _due(self) -> datetime | None:
+        due: bytes | None = await self.queue.namespace.persist(
+            lambda runtime: runtime.call.link.call("ZSCORE", keys.delayed(runtime.call.base, self.queue.id), self.id),
+            f"reading job {self.id!r}",
+        )
+        # it may have become due since
+        return _instant(int(float(due))) if due else None
 
     async def _claim(self) -> list[str]:
         claim: bytes | None = await self.queue.namespace.persist(

@@ -40,6 +40,11 @@ def active(base: str, workflow: str) -> str:
     return f"{base}:{workflow}:active"
 
 
+def delayed(base: str, workflow: str) -> str:
+    """The ids of a workflow's delayed jobs, by when they are due."""
+    return f"{base}:{workflow}:delayed"
+
+
 def steps(base: str, workflow: str, job_id: str) -> str:
     """A job's checkpoints."""
     return f"{base}:{workflow}:steps:{job_id}"
