@@ -247,12 +247,15 @@ async def test_text_does_nothing_to_the_terminal(shop: Shop) -> None:
     assert "yyyy ..." in said
 
 
-@pytest.mark.parametrize("field", ["spec", "failure", "started", "failures", "data"])
+@pytest.mark.parametrize("field", ["spec", "failure", "started", "failures", "data", "its kind"])
 async def test_a_record_that_cannot_be_read_hides_no_other(shop: Shop, look: Look, field: str) -> None:
     async with shop.namespace.worker():
         for number in range(3):
             await _until(await shop.loud.run(None, id=str(number)), "failed")
-    look("HSET", "loud:j:1", field, "garbage")
+    if field == "its kind":
+        look("SET", "loud:j:1", "garbage")
+    else:
+        look("HSET", "loud:j:1", field, "garbage")
     done = shop.run_as_it_is("jobs", "shops:ns", "loud", "failed")
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["loud/0", "loud/1", "loud/2"]
     assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ import msgspec
 from ..errors import JobNotFoundError
 from ..queue.calling import ScriptError
 from ..queue.listing import ENDED
+from ..queue.wire import ReplyError
 from ..workflow.job import Job
 from ..workflow.workflow import Workflow
 from .arguments import STATES
@@ -29,7 +30,7 @@ from .telling import (
 )
 
 # somebody else has written into the record
-UNREADABLE: Final = (msgspec.DecodeError, ValueError, LookupError, ScriptError)
+UNREADABLE: Final = (msgspec.DecodeError, ValueError, LookupError, ScriptError, ReplyError)
 
 
 def run_operation(given: argparse.Namespace) -> int:
@@ -196,7 +197,7 @@ async def _each(
         try:
             done = await act(workflow, job)
         except ScriptError as error:
-            done, said = None, f"cannot be read: {error}"
+            done, said = None, f"stays as it is: {error}"
         else:
             said = done or await _standing(job)
         if done is None:
