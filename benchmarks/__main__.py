@@ -96,6 +96,7 @@ def main() -> None:
         own_rounds=(options.rounds and 3 * options.rounds) or (9 if quick else 15),
         long_rounds=options.rounds or (3 if quick else 7),
         short_rounds=rounds * (2 if quick else 6),
+        aside_rounds=options.rounds or (1 if quick else 5),
         seconds=options.seconds or (0.4 if quick else 2.0),
         only=frozenset(options.only),
     )

@@ -24,6 +24,7 @@ class Settings:
         own_rounds: The same where few are measured, Lanner beside itself or the machine: in turns of half the time.
         long_rounds: The same where a turn takes longer, and does not differ much from the next.
         short_rounds: The same where a turn is short: a machine that wakes up slower for a while does so for all.
+        aside_rounds: The same where no goal is about those who are measured.
         seconds: How long a turn is to take, about.
         only: The ids of the measures that are wanted; empty: all.
     """
@@ -33,6 +34,7 @@ class Settings:
     own_rounds: int
     long_rounds: int
     short_rounds: int
+    aside_rounds: int
     seconds: float
     only: frozenset[str]
 

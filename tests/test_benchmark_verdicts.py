@@ -13,7 +13,9 @@ from benchmarks.report import as_data, write_table
 from benchmarks.servers import Server
 
 ONE, TWO = "lanner, one process", "lanner, two processes"
-SETTINGS = Settings(quick=True, rounds=2, own_rounds=3, long_rounds=3, short_rounds=4, seconds=0.1, only=frozenset())
+SETTINGS = Settings(
+    quick=True, rounds=2, own_rounds=3, long_rounds=3, short_rounds=4, aside_rounds=1, seconds=0.1, only=frozenset()
+)
 
 
 class _Idle:

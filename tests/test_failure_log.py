@@ -35,12 +35,13 @@ def said(caplog: pytest.LogCaptureFixture, logger: str = LOGGER) -> list[tuple[i
     ]
 
 
+async def charge(_: Context[None]) -> None:
+    raise ValueError("declined")
+
+
 async def test_attempts_are_counted_and_the_last_one_is_an_error(
     namespace: WorkflowNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def charge(_: Context[None]) -> None:
-        raise ValueError("declined")
-
     workflow = namespace.create_workflow("charge", run=charge)
     async with workflow.worker():
         job = await workflow.run(None, max_attempts=3, backoff=Backoff(first=0))
@@ -57,9 +58,6 @@ async def test_attempts_are_counted_and_the_last_one_is_an_error(
 async def test_the_log_says_in_how_many_seconds_the_next_attempt_follows(
     namespace: WorkflowNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def charge(_: Context[None]) -> None:
-        raise ValueError("declined")
-
     workflow = namespace.create_workflow("charge", run=charge)
     async with workflow.worker():
         job = await workflow.run(None, max_attempts=2, backoff=Backoff(first=86_400))
@@ -153,9 +151,6 @@ async def test_an_input_that_cannot_be_read_is_explained_once(
 async def test_records_say_by_themselves_which_attempt_it_was(
     namespace: WorkflowNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def charge(_: Context[None]) -> None:
-        raise ValueError("declined")
-
     workflow = namespace.create_workflow("charge", run=charge)
     async with workflow.worker():
         job = await workflow.run(None)

@@ -25,7 +25,9 @@ async def adding(bench: Bench) -> None:
         # one by one it is the machine's limit that counts
         rows = {"enqueue": (own, peers), "enqueue-100": ((*own, *peers),), "bulk": ((LANNER, *peers),)}[id]
         for row in rows:
-            await bench.alternate(measure, [(each.name, each, _turn(bench, id, call, options)) for each in row])
+            rounds = bench.settings.aside_rounds if row is peers else None
+            turns = [(each.name, each, _turn(bench, id, call, options)) for each in row]
+            await bench.alternate(measure, turns, rounds=rounds)
 
 
 def _turn(bench: Bench, id: str, call: str, options: dict[str, Any]) -> Callable[[Player], Awaitable[float]]:

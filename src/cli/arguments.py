@@ -1,6 +1,7 @@
 """The command line: its commands, and what each is given."""
 
 import argparse
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Final
 
@@ -58,11 +59,15 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("workflow", metavar="WORKFLOW", help="the workflow's id")
     listing.add_argument("state", metavar="STATE", choices=STATES, help=", ".join(STATES))
     listing.add_argument(
-        "--limit", type=_page, default=20, metavar="N", help="how many at most, up to 1000 (default: 20)"
+        "--limit",
+        type=_from(1, MOST_A_PAGE),
+        default=20,
+        metavar="N",
+        help="how many at most, up to 1000 (default: 20)",
     )
     listing.add_argument(
         "--skip",
-        type=_natural,
+        type=_from(0),
         default=0,
         metavar="N",
         help="how many to pass over, from the last of jobs that have ended, else from the first (default: 0)",
@@ -105,7 +110,7 @@ def _describe_worker(worker: argparse.ArgumentParser) -> None:
     )
     worker.add_argument(
         "--processes",
-        type=_positive,
+        type=_from(1),
         default=1,
         metavar="N",
         help="how many processes; one that dies is replaced (default: 1)",
@@ -128,22 +133,14 @@ def _describe_worker(worker: argparse.ArgumentParser) -> None:
     worker.add_argument("--lifeline", action="store_true", help=argparse.SUPPRESS)
 
 
-def _page(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= MOST_A_PAGE:
-        raise argparse.ArgumentTypeError(f"must be 1 to {MOST_A_PAGE}")
-    return number
+def _from(least: int, most: int | None = None) -> Callable[[str], int]:
+    """What reads a whole number that is not below, nor above, these."""
 
+    def read(text: str) -> int:
+        number = int(text)
+        if number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"must be {least} " + ("or more" if most is None else f"to {most}"))
+        return number
 
-def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
+    read.__name__ = "int"  # as argparse calls it where it is none
+    return read
