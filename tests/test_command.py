@@ -30,6 +30,9 @@ MISUSES = {
     "a module that needs another": ("needs:shop", "No module named 'nothing_like_it'"),
     "a module that raises": ("raises:shop", "ZeroDivisionError: division by zero"),
     "a module that is no Python": ("broken:shop", "SyntaxError"),
+    "a module that leaves": ("leaves:shop", "SystemExit: no settings"),
+    "a package that is beside nothing": (".shops:shop", "give a module and a name in it"),
+    "a module that uses us wrongly": ("wrong:shop", "concurrency must be"),
 }
 
 
@@ -39,6 +42,8 @@ def directory(tmp_path: Path) -> Path:
     (tmp_path / "needs.py").write_text("import nothing_like_it\n")
     (tmp_path / "raises.py").write_text("shop = 1 / 0\n")
     (tmp_path / "broken.py").write_text("def (\n")
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit('no settings')\n")
+    (tmp_path / "wrong.py").write_text("import lanner\n\nshop = lanner.WorkflowNamespace('shop', concurrency=-1)\n")
     return tmp_path
 
 
@@ -49,6 +54,12 @@ def test_a_target_that_cannot_be_used_is_an_error_that_says_why(directory: Path,
     assert said in done.stderr
     assert done.stderr.startswith("lanner worker: ")
     assert not done.stdout
+
+
+def test_what_is_used_wrongly_is_said_at_once_and_where(directory: Path) -> None:
+    said = ran("worker", "wrong:shop", directory=directory).stderr
+    assert said.startswith("lanner worker: module 'wrong' cannot be imported: concurrency must be ")
+    assert said.endswith('wrong.py", line 3)\n')
 
 
 def test_a_traceback_begins_in_the_user_s_module(directory: Path) -> None:

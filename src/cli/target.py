@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from ..errors import InvalidArgumentError
 from ..queue.namespace import Namespace
@@ -14,6 +14,7 @@ from ..workflow.namespace import WorkflowNamespace
 from ..workflow.workflow import Workflow
 from .exits import MisuseError
 
+PACKAGE: Final = Path(__file__).parent.parent
 Target = WorkflowNamespace | Workflow[Any, Any]
 
 
@@ -67,10 +68,17 @@ def _import(name: str) -> ModuleType:
             raise MisuseError(f"there is no module {error.name!r} in {here} or where Python looks") from None
         raise _broken(name, error) from error
     except InvalidArgumentError as error:
-        # most often what stands in LANNER_REDIS_URL
-        raise MisuseError(f"module {name!r} cannot be imported: {error}") from error
+        # what is wrong says more than the way to it, and may be what stands in LANNER_REDIS_URL
+        raise MisuseError(f"module {name!r} cannot be imported: {error}{_where(error)}") from error
     except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
+
+
+def _where(error: Exception) -> str:
+    """The last place of an error that is not in Lanner."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)][-1]
+    return f' (file "{last.filename}", line {last.lineno})'
 
 
 def _broken(name: str, error: BaseException) -> MisuseError:
